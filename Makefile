@@ -1,0 +1,93 @@
+# make serve     set up and start a server on LISTEN
+# make test      set up and run everything that decides whether a change is good
+# make style     formatting, lint, spelling          make types     mypy, strict
+# make layers    import contracts and house rules    make all       test with coverage, and build the package
+# make bench     measure; CODEX=path names the reference binary to measure against
+# make clean     remove what the targets above made
+
+PYTHON ?= python3
+LISTEN ?= ws://127.0.0.1:8765
+CODEX ?=
+
+VENV := .venv
+BIN := $(VENV)/bin
+# A virtualenv of last resort.  It lives here, so that nothing outside this folder changes.
+VIRTUALENV := .virtualenv
+
+# Stamps.  The package alone is enough to serve; the checks need the tools too.
+MADE := $(VENV)/stamp-made
+READY := $(VENV)/stamp-ready
+READY_DEV := $(VENV)/stamp-ready-dev
+
+.DEFAULT_GOAL := test
+.DELETE_ON_ERROR:
+.PHONY: serve test style types layers all bench clean
+
+serve: $(READY)
+	@exec $(BIN)/holdfast serve --listen $(LISTEN)
+
+test: style types layers
+	@$(BIN)/python -m pytest
+
+style: $(READY_DEV)
+	@$(BIN)/ruff format --quiet --check .
+	@$(BIN)/ruff check --quiet .
+	@$(BIN)/codespell
+
+types: $(READY_DEV)
+	@$(BIN)/mypy
+
+layers: $(READY_DEV)
+	@$(BIN)/lint-imports
+	@$(BIN)/python -m pytest --quiet tests/test_house.py
+
+all: style types layers
+	@$(BIN)/coverage run -m pytest
+	@$(BIN)/coverage report
+	@$(BIN)/python -m pip --quiet wheel --no-deps --wheel-dir dist .
+
+bench: $(READY)
+	@PATH="$(CURDIR)/$(BIN):$$PATH" CODEX="$(CODEX)" bench/run
+
+clean:
+	@rm -rf $(VENV) $(VIRTUALENV) build dist .coverage .hypothesis .import_linter_cache .mypy_cache .pytest_cache .ruff_cache
+	@find . -name __pycache__ -type d -prune -exec rm -rf {} +
+
+# Set-up.  Silent when it succeeds; the log of a failure is shown.
+
+define install
+	@$(BIN)/python -m pip install --disable-pip-version-check --editable '$(1)' >$(VENV)/install.log 2>&1 \
+	    || { cat $(VENV)/install.log >&2; exit 1; }
+endef
+
+$(READY): pyproject.toml | $(MADE)
+	$(call install,.)
+	@touch $@
+
+$(READY_DEV): pyproject.toml | $(MADE)
+	$(call install,.[dev])
+	@touch $(READY) $@
+
+# Some distributions ship Python without what `python -m venv` needs.  Then: the system's package if we may
+# install it and it can be reached, else virtualenv, which brings its own pip.
+MAKE_VENV = $(PYTHON) -m venv --clear $(VENV)
+APT_INSTALL = DEBIAN_FRONTEND=noninteractive timeout 120 apt-get -qq -o Acquire::Retries=0 \
+    -o Acquire::http::Timeout=10 -o DPkg::Lock::Timeout=30
+
+$(MADE):
+	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' \
+	    || { echo 'holdfast needs Python 3.11 or later; name one with PYTHON=path' >&2; exit 1; }
+	@log=$$(mktemp); trap 'rm -f "$$log"' EXIT; \
+	with_venv() { $(MAKE_VENV); }; \
+	with_apt() { \
+	    [ "$$(id -u)" = 0 ] && command -v apt-get || return 1; \
+	    $(APT_INSTALL) install -y python3-venv || { $(APT_INSTALL) update && $(APT_INSTALL) install -y python3-venv; }; \
+	    $(MAKE_VENV); \
+	}; \
+	with_virtualenv() { \
+	    $(PYTHON) -m pip install --disable-pip-version-check --upgrade --target $(VIRTUALENV) virtualenv \
+	        && PYTHONPATH=$(VIRTUALENV) $(PYTHON) -m virtualenv --clear $(VENV); \
+	}; \
+	{ with_venv || with_apt || with_virtualenv; } >"$$log" 2>&1 \
+	    || { cat "$$log" >&2; echo 'no virtual environment could be made; install python3-venv' >&2; exit 1; }
+	@touch $@

@@ -1,0 +1,137 @@
+"""The interface of everything that can run processes.
+
+The engine on this host is one backend; a connection to another server and a
+fleet of servers can be others.  Dialects know this module and no backend.
+"""
+
+from __future__ import annotations
+
+from typing import Protocol
+
+from .model import Chunk, HostInfo, Page, Spec, WriteStatus
+
+
+class Watcher(Protocol):
+    """Told, synchronously and in the order of the numbers, what a process does.
+
+    Calls come on the event loop.  A watcher neither waits nor raises; one that
+    raises is removed and logged.
+    """
+
+    def ready(self) -> bool:
+        """Say whether more output may come now.
+
+        Asked before every read.  After a no the process reads nothing more, so
+        that a child which goes on writing has to wait, until ``Watch.resume``.
+        """
+
+    def output(self, chunk: Chunk) -> None:
+        """The process said something."""
+
+    def exited(self, seq: int, code: int) -> None:
+        """The process ended.  Output of those it left behind may still follow."""
+
+    def closed(self, seq: int) -> None:
+        """All output has ended, and with it the numbers.  Nothing follows."""
+
+
+class Watch(Protocol):
+    """One watcher's hold on one process."""
+
+    def resume(self) -> None:
+        """Ask the watcher again whether it is ready.  Cheap when nothing was held up."""
+
+    def stop(self) -> None:
+        """Tell this watcher nothing more.  May be called twice, also from the watcher."""
+
+
+class Process(Protocol):
+    """A process from its start until it is forgotten.
+
+    Output, exit and close share one series of numbers: from 1, without gaps.
+    What the child wrote before it ended is numbered before its exit.
+    """
+
+    @property
+    def pid(self) -> int:
+        """The kernel's name for it, on the host where it runs."""
+
+    @property
+    def exit_code(self) -> int | None:
+        """The exit code, 128 + n after death by signal n; None while it runs."""
+
+    @property
+    def next_seq(self) -> int:
+        """The number that the next event will get."""
+
+    def watch(self, watcher: Watcher) -> Watch:
+        """Tell ``watcher`` everything from now on."""
+
+    async def read(self, *, after: int = 0, limit: int | None = None, wait: float = 0.0) -> Page:
+        """Return what the process has said since number ``after``.
+
+        With ``wait``, an empty answer is held back for up to that many seconds,
+        until there is output, the process exits or its output ends.
+
+        Reading takes nothing away: the same call gives the same chunks until
+        newer output pushes them out.  A jump in the numbers means that this has
+        happened.  Cancelling loses nothing.
+
+        Args:
+            limit: Stop before the chunk that would go over this many bytes.  The
+                first chunk is given whatever its size, so that a small limit
+                cannot stall a reader.
+        """
+
+    async def write(self, data: bytes, *, write_id: str) -> WriteStatus:
+        """Hand bytes to the child's stdin, once per ``write_id``.
+
+        Returns when the bytes are queued; waits while the queue is full.  Calls
+        take effect in the order they were made.  A ``write_id`` that was accepted
+        before is accepted again and its bytes are not written.  Cancelling a
+        call that still waits takes its bytes back.
+
+        Raises:
+            StdinFailed: The process is being terminated.
+        """
+
+    async def interrupt(self) -> None:
+        """Send SIGINT to the process group.  Does nothing once the process has exited."""
+
+    async def terminate(self) -> bool:
+        """Kill the process group; say whether there was anything to kill.
+
+        Exit and close follow at once, also when somebody outside the group
+        holds the output open.
+        """
+
+    def retain(self, limit: int) -> None:
+        """Keep at most this many bytes of output from now on."""
+
+    def retained(self) -> int:
+        """How many bytes of output are kept."""
+
+    def forget(self) -> None:
+        """Give up the process: kill what runs of its group and drop its output."""
+
+
+class Backend(Protocol):
+    """Something that can start processes."""
+
+    @property
+    def info(self) -> HostInfo:
+        """What the host is like on which they run."""
+
+    async def start(self, spec: Spec) -> Process:
+        """Start a process.
+
+        Nothing is told to anybody before the caller's next wait, so a watcher
+        attached at once misses nothing.  Cancelling leaves no process behind.
+
+        Raises:
+            SpawnFailed: It could not be started; the error names what is at fault.
+            LimitReached: This backend runs as many processes as it may.
+        """
+
+    async def aclose(self) -> None:
+        """Kill every process and wait for their end.  Nothing can be started after."""

@@ -1,0 +1,102 @@
+"""The command line: arguments in, a command run."""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from collections.abc import Sequence
+
+from holdfast import __version__
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """Run the command line; return the exit code."""
+    arguments = _parser().parse_args(argv)
+    try:
+        return int(arguments.run(arguments))
+    except KeyboardInterrupt:
+        return 130
+
+
+def _parser() -> argparse.ArgumentParser:
+    parser = argparse.ArgumentParser(
+        prog="holdfast", description="Runs processes for programs, over JSON-RPC."
+    )
+    parser.add_argument("--version", action="version", version=f"holdfast {__version__}")
+    commands = parser.add_subparsers(title="commands", metavar="COMMAND", required=True)
+    _add_serve(commands)
+    version = commands.add_parser("version", help="print the version")
+    version.set_defaults(run=_version)
+    return parser
+
+
+def _add_serve(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
+    serve = commands.add_parser(
+        "serve",
+        help="serve processes to programs",
+        description="Serve processes to programs.  Prints the URL of each listener, one per line.",
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+        epilog=(
+            "examples:\n"
+            "  holdfast serve                                   a free port on the loopback interface\n"
+            "  holdfast serve --listen ws://127.0.0.1:8765      a port of your choice\n"
+            "  holdfast serve --listen unix:///run/hf.sock      a Unix socket that only you can reach\n"
+            "  holdfast serve --listen stdio                    one client, on standard input and output\n"
+        ),
+    )
+    serve.add_argument(
+        "--listen",
+        metavar="URL",
+        action="append",
+        help="ws://IP:PORT (port 0 takes a free one), unix://PATH or stdio; may be repeated"
+        " (default: ws://127.0.0.1:0)",
+    )
+    serve.add_argument(
+        "--endpoint",
+        choices=("exec", "app", "auto"),
+        default="auto",
+        help="the protocol to speak; auto lets the client's first message decide (default: auto)",
+    )
+    serve.add_argument(
+        "--concurrent-requests",
+        metavar="N",
+        type=_positive,
+        default=1,
+        help="accepted for compatibility: requests of a connection never wait for each other",
+    )
+    serve.add_argument(
+        "--retain-detached-bytes",
+        metavar="BYTES",
+        type=_positive,
+        help="output kept per process while its client is away (default: 64 MiB)",
+    )
+    serve.add_argument(
+        "--retain-total-bytes",
+        metavar="BYTES",
+        type=_positive,
+        help="output kept for all processes together (default: 1 GiB)",
+    )
+    serve.add_argument("--hint", action="store_true", help=argparse.SUPPRESS)
+    serve.set_defaults(run=_serve)
+
+
+def _positive(text: str) -> int:
+    value = int(text)
+    if value < 1:
+        raise argparse.ArgumentTypeError(f"{text} is not a positive number")
+    return value
+
+
+def _version(arguments: argparse.Namespace) -> int:
+    print(f"holdfast {__version__}")
+    return 0
+
+
+def _serve(arguments: argparse.Namespace) -> int:
+    from .serve import Refusal, serve  # Here, so that the other commands start faster.
+
+    try:
+        return serve(arguments)
+    except Refusal as refusal:
+        print(f"Error: {refusal}", file=sys.stderr)
+        return 1

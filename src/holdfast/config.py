@@ -1,0 +1,101 @@
+"""Settings and limits: each with its default and its reason (pure)."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+KIB = 1 << 10
+MIB = 1 << 20
+
+
+@dataclass(frozen=True, slots=True)
+class EngineLimits:
+    """What the engine may use."""
+
+    processes: int = 16_384
+    """Processes at once; a host's own limit on processes is usually lower still."""
+
+    retained_bytes: int = 1024 * MIB
+    """Output kept for all processes together.  Over it, whoever adds drops its own oldest."""
+
+    retained_chunks: int = 50_000
+    """Pieces of output kept per process: bounds the overhead of one-byte writes."""
+
+    stdin_chunks: int = 128
+    """Writes queued for a child that does not read; further writes wait for their answer."""
+
+    stdin_bytes: int = 8 * MIB
+    """The same in bytes, because a single write may be large."""
+
+    write_ids: int = 4096
+    """Accepted write identifiers remembered per process, so that a retry is not written twice."""
+
+
+@dataclass(frozen=True, slots=True)
+class SessionLimits:
+    """How long, and how much, the exec dialect holds for its clients."""
+
+    sessions: int = 4096
+    """Sessions at once, attached or not."""
+
+    names: int = 65_536
+    """Processes of one session, those still retained after their end included."""
+
+    detached_seconds: float = 30.0
+    """How long a session waits for its client to come back."""
+
+    closed_seconds: float = 30.0
+    """How long a closed process can still be read."""
+
+    attached_bytes: int = MIB
+    """Output kept per process while its client is there and is told everything."""
+
+    detached_bytes: int = 64 * MIB
+    """Output kept per process while its client is away, so that it finds everything on return."""
+
+    answer_bytes: int = 40 * MIB
+    """Output in one answer to a read: encoded it stays below the 64 MiB a peer takes as a message."""
+
+    probe_seconds: float = 1.0
+    """How long the holder of a contested session has to prove that it is alive."""
+
+
+@dataclass(frozen=True, slots=True)
+class ConnectionLimits:
+    """What one connection may cost."""
+
+    connections: int = 4096
+    """Connections at once, over all listeners."""
+
+    frame_bytes: int = 16 * MIB
+    """One inbound WebSocket frame."""
+
+    message_bytes: int = 64 * MIB
+    """One inbound message, over all its frames, or one line."""
+
+    fragment_bytes: int = 8 * MIB
+    """Outbound messages above this go out in fragments: peers refuse frames above 16 MiB."""
+
+    output_bytes: int = MIB
+    """Unsent bytes above which the connection's processes are no longer read."""
+
+    unsent_bytes: int = 64 * MIB
+    """Unsent bytes above which the connection's requests are no longer read."""
+
+    waiting_requests: int = 4096
+    """Requests that wait for their answer: long polls, blocked writes, starts."""
+
+    waiting_bytes: int = 64 * MIB
+    """What those requests may hold in memory together."""
+
+    handshake_seconds: float = 10.0
+    """From accept to a complete upgrade request."""
+
+    ping_seconds: float = 30.0
+    """Between two pings to a silent or talking peer."""
+
+    pong_seconds: float = 20.0
+    """From a ping to a sign of life; with the interval this finds a dead peer within 60 s."""
+
+    close_seconds: float = 2.0
+    """From our close frame to the peer's, before the socket is cut."""

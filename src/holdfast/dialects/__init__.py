@@ -1,0 +1,1 @@
+"""Names, shapes and rules of the protocols; no sockets, no engine."""

@@ -1,0 +1,52 @@
+"""Base64 as the protocol has it: padded, no blanks, nothing left over (pure)."""
+
+from __future__ import annotations
+
+import re
+
+import pybase64
+
+from holdfast.errors import BadRequest
+
+encode = pybase64.b64encode
+
+_FOREIGN = re.compile(rb"[^A-Za-z0-9+/]")
+
+
+def decode(text: str) -> bytes:
+    """The bytes that ``text`` stands for.
+
+    Raises:
+        BadRequest: It is not base64; the words say where.
+    """
+    try:
+        data = pybase64.b64decode(text, validate=True)
+    except ValueError:
+        raise BadRequest(_complaint(text.encode())) from None
+    if text.endswith("="):
+        # The decoder passes over bits that stand for nothing behind the last byte.
+        whole = len(data) - len(data) % 3
+        if pybase64.b64encode(data[whole:]) != text[-4:].encode():
+            raise BadRequest(_complaint(text.encode()))
+    return data
+
+
+def _complaint(text: bytes) -> str:
+    """What is wrong with ``text``, in the order in which the reference looks."""
+    size = len(text)
+    if size % 4 == 1 and _FOREIGN.match(text, size - 1):
+        return _symbol(text, size - 1)
+    foreign = _FOREIGN.search(text)
+    if foreign is None:
+        return f"Invalid input length: {size}" if size % 4 == 1 else "Invalid padding"
+    at = foreign.start()
+    padding = text[at:]
+    if at % 4 < 2 or padding.strip(b"="):
+        return _symbol(text, at)
+    if at + len(padding) != at + (-at % 4):
+        return "Invalid padding" if len(padding) < -at % 4 else _symbol(text, at)
+    return f"Invalid last symbol {text[at - 1]}, offset {at - 1}."
+
+
+def _symbol(text: bytes, at: int) -> str:
+    return f"Invalid symbol {text[at]}, offset {at}."

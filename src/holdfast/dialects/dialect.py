@@ -1,0 +1,112 @@
+"""What a server must know of a dialect, and a dialect of its client."""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable, Mapping
+from dataclasses import dataclass
+from typing import Any, Protocol
+
+from holdfast.errors import HoldfastError, Refused
+from holdfast.wire.jsonrpc import Notification, Response
+
+
+class Client(Protocol):
+    """The client at the other end of a connection, as a dialect sees it."""
+
+    @property
+    def transport(self) -> str:
+        """``websocket`` or ``stdio``."""
+
+    @property
+    def peer(self) -> str:
+        """The client's address, for error texts; empty if it has none."""
+
+    @property
+    def comes_back(self) -> bool:
+        """Whether the client can lose this connection and make another one."""
+
+    def send(self, *parts: bytes) -> None:
+        """Send one message, given in parts.  Never waits; the order of calls is kept."""
+
+    def ready(self, resume: Callable[[], None]) -> bool:
+        """Whether more output may be sent; after a no, ``resume`` is called once when it may."""
+
+    async def is_alive(self, within: float) -> bool:
+        """Ask the client for a sign of life, and wait for it that many seconds at the most."""
+
+    def cut(self, reason: str) -> None:
+        """End the connection.  The conversation's ``ended`` is called before this returns."""
+
+
+class Breach(Exception):
+    """The client broke the protocol; the connection ends and this says why."""
+
+
+class UnknownMethod(Refused):
+    """No method goes by this name."""
+
+    def __init__(self, method: str) -> None:
+        super().__init__(method)
+        self.method = method
+
+    def __str__(self) -> str:
+        return f"unknown method {self.method!r}"
+
+
+@dataclass(frozen=True, slots=True)
+class WireError:
+    """An error as it goes out."""
+
+    code: int
+    message: str
+    data: Any = None
+
+
+@dataclass(frozen=True, slots=True)
+class Method:
+    """One method of a dialect."""
+
+    decode: Callable[[Any], Any]
+    """Params from the wire to their type; raises ``BadRequest``."""
+    handle: Callable[[Any, Any], Awaitable[Any]]
+    """(conversation, params) -> result; raises ``HoldfastError``."""
+    family: str = ""
+    """What the method is about, for error texts."""
+    name_of: Callable[[Any], str] | None = None
+    """The process that a request is about: it waits while that process is starting."""
+    starts: bool = False
+    """Starts that process.  Goes on to its end when the connection is lost."""
+    waits: bool = False
+    """May be answered much later; such requests are counted and bounded."""
+
+
+class Conversation(Protocol):
+    """One client's talk in one dialect, from the first message to the last."""
+
+    def gate(self, method: Method) -> None:
+        """Let a request pass, or raise: is it the time for this method?"""
+
+    def notified(self, notification: Notification) -> None:
+        """Take a notification.  Raises ``Breach``."""
+
+    def answered(self, response: Response) -> None:
+        """Take an answer to a request of ours.  Raises ``Breach``."""
+
+    def malformed(self, detail: str) -> WireError:
+        """What to answer to something that is no message."""
+
+    def explain(self, error: HoldfastError) -> WireError:
+        """Say in this dialect what went wrong."""
+
+    def ended(self) -> None:
+        """The connection is gone."""
+
+
+class Endpoint(Protocol):
+    """A set of methods that one connection may use."""
+
+    @property
+    def methods(self) -> Mapping[str, Method]: ...
+
+    def greet(self, client: Client) -> Conversation:
+        """A client has connected."""

@@ -1,0 +1,1 @@
+"""The exec dialect: resumable sessions and numbered process events."""

@@ -1,0 +1,236 @@
+"""The shapes of the exec dialect on the wire; camelCase lives here and nowhere else (pure)."""
+
+from __future__ import annotations
+
+from enum import Enum
+from typing import Annotated, Any, ClassVar, TypeVar
+
+import msgspec
+from msgspec import UNSET, Meta, UnsetType
+
+from holdfast.dialects import base64, paths
+from holdfast.errors import BadRequest
+from holdfast.wire.complaint import Misfit, fit
+
+U64 = Annotated[int, Meta(ge=0, le=2**64 - 1, title="u64")]
+Usize = Annotated[int, Meta(ge=0, le=2**64 - 1, title="usize")]
+U16 = Annotated[int, Meta(ge=0, le=2**16 - 1, title="u16")]
+
+T = TypeVar("T")
+
+
+class Shape(msgspec.Struct, rename="camel"):
+    """Something on the wire."""
+
+    wire_name: ClassVar[str]
+
+
+# Params.
+
+
+class InitializeParams(Shape):
+    wire_name = "InitializeParams"
+
+    client_name: str
+    resume_session_id: str | None = None
+
+
+class Metadata(Shape):
+    """Labels that the client's own records use; we only check them."""
+
+    wire_name = "ExecMetadata"
+
+    thread_id: str | None = None
+    tool_call_id: str | None = None
+
+
+class InheritMode(Enum):
+    """In the order in which error texts list them."""
+
+    CORE = "core"
+    ALL = "all"
+    NONE = "none"
+
+
+class EnvPolicy(Shape):
+    wire_name = "ExecEnvPolicy"
+
+    inherit: InheritMode
+    ignore_default_excludes: bool
+    exclude: list[str]
+    set: dict[str, str]
+    include_only: list[str]
+
+
+class ManagedNetwork(Shape):
+    wire_name = "ManagedNetworkSandboxContext"
+
+    loopback_ports: list[U16] = []
+    allow_local_binding: bool = False
+
+
+class StartParams(Shape):
+    wire_name = "WireExecParams"
+
+    process_id: str
+    argv: list[str]
+    cwd: str
+    env: dict[str, str]
+    tty: bool
+    metadata: Metadata | None = None
+    env_policy: EnvPolicy | None = None
+    shell_snapshot: Any = None
+    pipe_stdin: bool = False
+    arg0: str | None = None
+    sandbox: Any = None
+    enforce_managed_network: bool = False
+    managed_network: ManagedNetwork | None = None
+    network_proxy: Any = None
+
+
+class ReadParams(Shape):
+    wire_name = "ReadParams"
+
+    process_id: str
+    after_seq: U64 | None = None
+    max_bytes: Usize | None = None
+    wait_ms: U64 | None = None
+
+
+class WriteParams(Shape):
+    wire_name = "WriteParams"
+
+    process_id: str
+    chunk: str
+    write_id: str
+
+
+class SignalName(Enum):
+    INTERRUPT = "interrupt"
+
+
+class SignalParams(Shape):
+    wire_name = "SignalParams"
+
+    process_id: str
+    signal: SignalName
+
+
+class TerminateParams(Shape):
+    wire_name = "TerminateParams"
+
+    process_id: str
+
+
+# Results.
+
+
+class InitializeResult(Shape):
+    session_id: str
+    environment_info: EnvironmentInfo
+
+
+class ShellInfo(Shape):
+    name: str
+    path: str
+
+
+class Capabilities(Shape):
+    """What this server can do beyond processes; true only if it works."""
+
+    network_proxy_launch: bool = False
+    network_proxy_review_domains: bool = False
+    credential_masking: bool = False
+    credential_masking_custom_providers: bool = False
+    capability_discovery_sandbox: bool = False
+    fs_watch_missing: bool = False
+    capability_discovery_v2: bool = msgspec.field(default=False, name="capabilityDiscoveryV2")
+    environment_config_read: bool = False
+    http_header_env_vars: bool = False
+    sandboxed_file_streaming: bool = False
+    file_write_streaming: bool = False
+    shell_snapshot_v2: bool = msgspec.field(default=False, name="shellSnapshotV2")
+    windows_mxc: bool = False
+    linux_root_write_preserves_devices: bool = False
+    linux_approved_root_write_preserves_restrictions: bool = False
+
+
+class EnvironmentInfo(Shape):
+    shell: ShellInfo
+    executor_version: str
+    provider_id: str
+    cwd: str
+    user_home_dir: str | UnsetType
+    platform_os: str
+    prepend_path_dirs: list[str]
+    temporary_directories: list[str]
+    temp_dir: str
+    capabilities: Capabilities
+
+
+class StatusResult(Shape):
+    status: str = "ready"
+
+
+class StartResult(Shape):
+    process_id: str
+    sandbox_type: str = "none"
+
+
+class WriteResult(Shape):
+    status: str
+
+
+class TerminateResult(Shape):
+    running: bool
+
+
+class Nothing(Shape):
+    """``{}``."""
+
+
+# Decoding.
+
+
+def decoded(value: Any, kind: type[T]) -> T:
+    """``value`` as a ``kind``, or a ``BadRequest`` in the reference's words."""
+    try:
+        return fit(value, kind)
+    except Misfit as misfit:
+        raise BadRequest(str(misfit)) from None
+
+
+class Start(msgspec.Struct):
+    """``process/start`` with its directory read."""
+
+    params: StartParams
+    cwd: paths.PathUri
+
+
+def decode_start(value: Any) -> Start:
+    params = decoded(value, StartParams)
+    return Start(params, paths.parse(params.cwd))
+
+
+class Write(msgspec.Struct):
+    """``process/write`` with its bytes decoded."""
+
+    process_id: str
+    data: bytes
+    write_id: str
+
+
+def decode_write(value: Any) -> Write:
+    params = decoded(value, WriteParams)
+    return Write(params.process_id, base64.decode(params.chunk), params.write_id)
+
+
+def decode_unit(value: Any) -> None:
+    """Params of a method that takes none: absent, null or ``{}``."""
+    if value is not None and value != {}:
+        decoded(value, type(None))
+
+
+def optional(value: str | None) -> str | UnsetType:
+    """A member that is left out when there is nothing to say."""
+    return UNSET if value is None else value

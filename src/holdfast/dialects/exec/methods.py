@@ -1,0 +1,267 @@
+"""The methods of the exec dialect."""
+
+from __future__ import annotations
+
+import asyncio
+import os.path
+from collections.abc import Awaitable, Callable
+from functools import partial
+from typing import Any, TypeVar
+
+import msgspec
+
+from holdfast.dialects import base64, paths
+from holdfast.dialects.dialect import Method, UnknownMethod
+from holdfast.dialects.scope import Starting
+from holdfast.errors import BadRequest, StartCancelled, StillStarting, UnknownProcess, Unsupported
+from holdfast.model import EnvPolicy, HostInfo, Inherit, Page, Size, Spec
+
+from . import messages as m
+from .endpoint import ExecConversation
+from .feed import Feed
+
+_LONGEST_WAIT = 365 * 24 * 3600.0
+"""Seconds; longer waits are legal and mean the same, but clocks overflow."""
+
+_encode = msgspec.json.Encoder().encode
+
+
+# The handshake and the host.
+
+
+async def initialize(talk: ExecConversation, params: m.InitializeParams) -> m.InitializeResult:
+    """Open or resume a session."""
+    session = await talk.begin(params.resume_session_id)
+    return m.InitializeResult(session.key, _environment_info(talk.endpoint.backend.info))
+
+
+async def environment_info(talk: ExecConversation, params: None) -> m.EnvironmentInfo:
+    return _environment_info(talk.endpoint.backend.info)
+
+
+async def environment_status(talk: ExecConversation, params: None) -> m.StatusResult:
+    return m.StatusResult()
+
+
+def _environment_info(host: HostInfo) -> m.EnvironmentInfo:
+    return m.EnvironmentInfo(
+        shell=m.ShellInfo(os.path.basename(host.shell), host.shell),
+        executor_version=host.version,
+        provider_id=host.provider,
+        cwd=paths.to_uri(host.cwd),
+        user_home_dir=m.optional(host.home and paths.to_uri(host.home)),
+        platform_os="linux",
+        prepend_path_dirs=[],
+        temporary_directories=[paths.to_uri(path) for path in host.temp_dirs],
+        temp_dir=paths.to_uri(host.temp),
+        capabilities=m.Capabilities(),
+    )
+
+
+# Processes.
+
+
+async def start(talk: ExecConversation, request: m.Start) -> m.StartResult:
+    """Start a process.  The answer is sent before anything the process says.
+
+    It goes on when the connection is lost: the client finds the process when it
+    comes back.
+    """
+    params, endpoint, session = request.params, talk.endpoint, talk.session
+    spec = _spec(params, request.cwd)
+    task = asyncio.current_task()
+    assert task is not None
+    starting = session.scope.reserve(params.process_id, task.cancel)
+    try:
+        process = await endpoint.backend.start(spec)
+    except asyncio.CancelledError:
+        session.scope.release(starting.name)
+        if starting.cancelled:
+            raise StartCancelled(starting.name) from None
+        raise
+    except BaseException:
+        session.scope.release(starting.name)
+        raise
+    # From here to the answer nothing waits, so nothing can be told in between.
+    now = endpoint.loop.time()
+    feed = Feed(session, params.process_id, process, endpoint, now=now)
+    session.scope.settle(starting, feed)
+    endpoint.telemetry.process_started()
+    if session.client is None:
+        feed.roomy = True
+        process.retain(endpoint.limits.detached_bytes)
+    else:
+        process.retain(endpoint.limits.attached_bytes)
+    return m.StartResult(params.process_id)
+
+
+def _spec(params: m.StartParams, cwd: paths.PathUri) -> Spec:
+    if cwd.path is None:
+        raise BadRequest(
+            f"cwd URI `{cwd.uri}` is not valid on this exec-server host: '{cwd.uri}' is invalid on 'linux'"
+        )
+    if not params.argv:
+        raise BadRequest("argv must not be empty")
+    for field in ("sandbox", "network_proxy", "shell_snapshot"):
+        if getattr(params, field) is not None:
+            raise Unsupported(f"`{_camel(field)}`")
+    if params.enforce_managed_network:
+        raise Unsupported("`enforceManagedNetwork`")
+    return Spec(
+        argv=params.argv,
+        cwd=cwd.path,
+        env=params.env,
+        env_policy=params.env_policy and _policy(params.env_policy),
+        terminal=Size() if params.tty else None,
+        stdin=params.pipe_stdin,
+        arg0=params.arg0,
+    )
+
+
+def _policy(policy: m.EnvPolicy) -> EnvPolicy:
+    return EnvPolicy(
+        inherit=Inherit(policy.inherit.value),
+        ignore_default_excludes=policy.ignore_default_excludes,
+        exclude=tuple(policy.exclude),
+        set=tuple(policy.set.items()),
+        include_only=tuple(policy.include_only),
+    )
+
+
+def _camel(field: str) -> str:
+    first, *rest = field.split("_")
+    return first + "".join(map(str.capitalize, rest))
+
+
+async def read(talk: ExecConversation, params: m.ReadParams) -> msgspec.Raw:
+    """What a process has said, as far as it is kept."""
+    feed = _find(talk, params.process_id)
+    limit = _limit(talk, feed, params.max_bytes)
+    page = await feed.process.read(
+        after=params.after_seq or 0,
+        limit=limit,
+        wait=min((params.wait_ms or 0) / 1000, _LONGEST_WAIT),
+    )
+    if feed.roomy and talk.session.client is talk.client and page.next_seq >= feed.process.next_seq:
+        talk.endpoint.caught_up(feed)
+    return _page(page)
+
+
+def _limit(talk: ExecConversation, feed: Feed, asked: int | None) -> int | None:
+    """Answers stay below what a peer takes as one message."""
+    most = talk.endpoint.limits.answer_bytes
+    if asked is None:
+        return most if feed.process.retained() > most else None
+    return min(asked, most)
+
+
+def _page(page: Page) -> msgspec.Raw:
+    chunks = b",".join(
+        b'{"seq":%d,"stream":"%b","chunk":"%b"}'
+        % (chunk.seq, chunk.stream.value.encode(), base64.encode(chunk.data))
+        for chunk in page.chunks
+    )
+    return msgspec.Raw(
+        b'{"chunks":[%b],"nextSeq":%d,"exited":%b,"exitCode":%b,"closed":%b,"failure":null,"sandboxDenied":false}'
+        % (chunks, page.next_seq, _encode(page.exited), _encode(page.exit_code), _encode(page.closed))
+    )
+
+
+async def write(talk: ExecConversation, params: m.Write) -> m.WriteResult:
+    """Offer bytes to stdin.  A process that nobody knows is an answer here, not an error."""
+    if not params.write_id:
+        raise BadRequest("writeId must not be empty", field="writeId")
+    match talk.session.scope.find(params.process_id):
+        case None:
+            return m.WriteResult("unknownProcess")
+        case Starting():
+            return m.WriteResult("starting")
+        case feed:
+            status = await feed.process.write(params.data, write_id=params.write_id)
+            return m.WriteResult(status.value)
+
+
+async def signal(talk: ExecConversation, params: m.SignalParams) -> m.Nothing:
+    """Interrupt a process; nothing happens if there is none to interrupt."""
+    match talk.session.scope.find(params.process_id):
+        case Feed() as feed:
+            await feed.process.interrupt()
+    return m.Nothing()
+
+
+async def terminate(talk: ExecConversation, params: m.TerminateParams) -> m.TerminateResult:
+    """Kill a process, or give up starting it."""
+    match talk.session.scope.find(params.process_id):
+        case None:
+            return m.TerminateResult(running=False)
+        case Starting() as starting:
+            starting.cancel()
+            return m.TerminateResult(running=True)
+        case feed:
+            running = await feed.process.terminate()
+            feed.terminated = feed.terminated or running
+            return m.TerminateResult(running)
+
+
+def _find(talk: ExecConversation, name: str) -> Feed:
+    match talk.session.scope.find(name):
+        case None:
+            raise UnknownProcess(name)
+        case Starting():
+            raise StillStarting(name)
+        case feed:
+            return feed
+
+
+# The table.
+
+
+async def _absent(method: str, talk: ExecConversation, params: Any) -> Any:
+    """Methods of the protocol that this server does not have."""
+    raise UnknownMethod(method)
+
+
+P = TypeVar("P")
+
+
+def _method(
+    kind: type[P], handle: Callable[[ExecConversation, P], Awaitable[Any]], family: str = "", **traits: Any
+) -> Method:
+    return Method(partial(m.decoded, kind=kind), handle, family, **traits)
+
+
+def _name(params: Any) -> str:
+    name: str = params.process_id
+    return name
+
+
+METHODS: dict[str, Method] = {
+    "initialize": _method(m.InitializeParams, initialize, waits=True),
+    "environment/info": Method(m.decode_unit, environment_info, "environment info"),
+    "environment/status": Method(m.decode_unit, environment_status, "environment status"),
+    "process/start": Method(
+        m.decode_start, start, "exec", name_of=lambda request: request.params.process_id, starts=True, waits=True
+    ),
+    "process/read": _method(m.ReadParams, read, "exec", name_of=_name, waits=True),
+    "process/write": Method(m.decode_write, write, "exec", name_of=_name, waits=True),
+    "process/signal": _method(m.SignalParams, signal, "exec", name_of=_name),
+    # Not in any order with its start: this is what gives the start up.
+    "process/terminate": _method(m.TerminateParams, terminate, "exec"),
+}
+
+_ABSENT = {
+    "filesystem": (
+        "readFile writeFile createDirectory getMetadata canonicalize readDirectory walk remove copy open"
+        " readBlock writeBlock close watchMissing"
+    ),
+}
+for _family, _names in _ABSENT.items():
+    for _short in _names.split():
+        METHODS[f"fs/{_short}"] = Method(lambda params: params, partial(_absent, f"fs/{_short}"), _family)
+for _full, _family in {
+    "http/request": "http",
+    "environmentConfig/read": "environment config",
+    "capabilityRoots/discoverV1": "capability discovery",
+    "capabilities/discoverV2": "capability discovery",
+}.items():
+    METHODS[_full] = Method(lambda params: params, partial(_absent, _full), _family)

@@ -1,0 +1,108 @@
+"""Sessions: scopes that outlive their connection (pure, clock passed in).
+
+What must hold:
+
+1. A session has at most one client; nobody takes it from a client that is alive.
+2. A session without a client is removed when its time is over, not before, and
+   not if a client came back in the meantime.
+"""
+
+from __future__ import annotations
+
+import uuid
+from collections.abc import Iterator
+from typing import TYPE_CHECKING
+
+from holdfast.config import SessionLimits
+from holdfast.dialects.dialect import Client
+from holdfast.dialects.expiry import Expiry
+from holdfast.dialects.scope import Scope
+from holdfast.errors import LimitReached, SessionBusy, SessionUnknown
+
+if TYPE_CHECKING:
+    from .feed import Feed
+
+
+class Session:
+    """One client's processes, and the client while it is there."""
+
+    __slots__ = ("client", "key", "scope", "turn")
+
+    def __init__(self, key: str, *, names: int) -> None:
+        self.key = key
+        self.scope: Scope[Feed] = Scope(limit=names)
+        self.client: Client | None = None
+        self.turn = 0
+        """Counts comings and goings, so that an old deadline is known to be one."""
+
+
+class Sessions:
+    """All sessions of an endpoint."""
+
+    def __init__(self, limits: SessionLimits) -> None:
+        self._limits = limits
+        self._sessions: dict[str, Session] = {}
+        self._detached: Expiry[tuple[Session, int]] = Expiry(limits.detached_seconds)
+
+    def __len__(self) -> int:
+        return len(self._sessions)
+
+    def open(self, client: Client) -> Session:
+        """A new session for ``client``.
+
+        Raises:
+            LimitReached: There are too many.
+        """
+        if len(self._sessions) >= self._limits.sessions:
+            raise LimitReached("sessions", self._limits.sessions)
+        session = Session(str(uuid.uuid4()), names=self._limits.names)
+        self._sessions[session.key] = session
+        self.attach(session, client)
+        return session
+
+    def find(self, key: str) -> Session:
+        """The session of that key.
+
+        Raises:
+            SessionUnknown: There is none, or no more.
+        """
+        session = self._sessions.get(key)
+        if session is None:
+            raise SessionUnknown(key)
+        return session
+
+    def attach(self, session: Session, client: Client) -> None:
+        """Give the session to ``client``.
+
+        Raises:
+            SessionBusy: Another client has it.
+            SessionUnknown: It ended meanwhile.
+        """
+        if session.client is not None:
+            raise SessionBusy(session.key)
+        self.find(session.key)
+        session.client = client
+        session.turn += 1
+
+    def detach(self, session: Session, now: float) -> None:
+        """The client is gone; the session waits for another."""
+        session.client = None
+        session.turn += 1
+        self._detached.add((session, session.turn), now)
+
+    def close(self, session: Session) -> None:
+        """Remove the session now."""
+        session.client = None
+        session.turn += 1
+        self._sessions.pop(session.key, None)
+
+    def expire(self, now: float) -> Iterator[Session]:
+        """Remove and give the sessions whose time is over."""
+        for session, turn in self._detached.due(now):
+            if session.turn == turn:
+                self.close(session)
+                yield session
+
+    @property
+    def next_deadline(self) -> float | None:
+        return self._detached.next_deadline

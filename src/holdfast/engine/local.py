@@ -1,0 +1,70 @@
+"""The backend on this host: starts processes, keeps the live ones, ends them all."""
+
+from __future__ import annotations
+
+import asyncio
+
+from holdfast.config import MIB, EngineLimits
+from holdfast.errors import LimitReached
+from holdfast.model import HostInfo, Spec
+
+from .children import Children
+from .poller import Poller
+from .process import LocalProcess
+from .ring import Budget, Ring
+
+
+class LocalBackend:
+    """Runs processes on this host.  Implements ``backend.Backend``."""
+
+    def __init__(
+        self,
+        children: Children,
+        info: HostInfo,
+        loop: asyncio.AbstractEventLoop,
+        *,
+        limits: EngineLimits | None = None,
+    ) -> None:
+        self.info = info
+        self._children = children
+        self._loop = loop
+        self._limits = limits or EngineLimits()
+        self._poller = Poller(loop)
+        self._budget = Budget(self._limits.retained_bytes)
+        self._live: set[LocalProcess] = set()
+        self._starting = 0
+        self._all_closed: asyncio.Future[None] | None = None
+
+    async def start(self, spec: Spec) -> LocalProcess:
+        if len(self._live) + self._starting >= self._limits.processes:
+            raise LimitReached("processes", self._limits.processes)
+        self._starting += 1
+        try:
+            child = await self._children.start(spec)
+        finally:
+            self._starting -= 1
+        ring = Ring(limit=MIB, chunks=self._limits.retained_chunks, budget=self._budget)
+        process = LocalProcess(
+            child,
+            ring,
+            loop=self._loop,
+            poller=self._poller,
+            limits=self._limits,
+            on_closed=self._on_closed,
+        )
+        self._live.add(process)
+        return process
+
+    async def aclose(self) -> None:
+        self._children.close()
+        for process in list(self._live):
+            process.forget()
+        if self._live:
+            self._all_closed = self._loop.create_future()
+            await self._all_closed
+        self._poller.close()
+
+    def _on_closed(self, process: LocalProcess) -> None:
+        self._live.discard(process)
+        if self._all_closed is not None and not self._live:
+            self._all_closed.set_result(None)

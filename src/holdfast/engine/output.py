@@ -1,0 +1,168 @@
+"""The way out: the descriptors a child writes to.
+
+The hot path starts here: descriptor ready, one read, ``Process.said``; no task,
+no queue, no wait.
+"""
+
+from __future__ import annotations
+
+import array
+import asyncio
+import errno
+import fcntl
+import os
+import termios
+from typing import Protocol
+
+from holdfast.model import Stream
+
+from .poller import Poller
+
+READ_SIZE = 65_536
+"""One read of a pipe, whose usual capacity this is; larger buffers only fault pages in."""
+
+_DRAIN_MOST = 1 << 20
+"""Bytes taken from a terminal after the child's end: more than its buffers can hold."""
+
+_SMALL = 4096
+"""A read below this, again and again, is a child that writes in small pieces."""
+
+_SMALL_RUN = 32
+"""Small reads in a row before we let them gather; a human never gets there."""
+
+_PACE = 0.001
+"""How long small pieces gather, and how close together they must come to count as a run."""
+
+
+class Speaker(Protocol):
+    """The process behind a descriptor."""
+
+    def ready(self) -> bool:
+        """Whether more output may be read now; after a no, ``resume`` is called later."""
+
+    def said(self, stream: Stream, data: bytes) -> None: ...
+
+    def ended(self, output: Output) -> None:
+        """This output is at its end and closed."""
+
+
+class Output:
+    """One output of a child: stdout, stderr, or a terminal."""
+
+    __slots__ = ("_fd", "_last", "_loop", "_poller", "_run", "_speaker", "_stream", "_watched")
+
+    def __init__(
+        self, stream: Stream, fd: int, speaker: Speaker, *, loop: asyncio.AbstractEventLoop, poller: Poller
+    ) -> None:
+        self._stream = stream
+        self._fd = fd
+        self._speaker = speaker
+        self._loop = loop
+        self._poller = poller
+        self._run = 0
+        self._last = 0.0
+        self._watched = True
+        poller.add(fd, self)
+
+    # The hot path.
+
+    def on_ready(self) -> None:
+        """Pass on what one read gives."""
+        if not self._speaker.ready():
+            self.pause()
+            return
+        data = self._read()
+        if data:
+            self._speaker.said(self._stream, data)
+            if len(data) < _SMALL:
+                self._pace()
+            else:
+                self._run = 0
+        elif data is not None:
+            self.close()
+            self._speaker.ended(self)
+
+    def _read(self) -> bytes | None:
+        """What there is, empty at the end, None when there is nothing now."""
+        try:
+            data = os.read(self._fd, READ_SIZE)
+        except BlockingIOError:
+            return None
+        except OSError as error:
+            if error.errno == errno.EIO:  # How a terminal says that everybody has closed it.
+                return b""
+            raise
+        if self._stream is Stream.PTY and len(data) >= _SMALL - 1:
+            return self._gather(data)
+        return data
+
+    def _gather(self, data: bytes) -> bytes:
+        """A terminal gives at most 4 KiB per read: join what is there to one chunk."""
+        pieces, total = [data], len(data)
+        while total <= READ_SIZE - _SMALL:
+            try:
+                data = os.read(self._fd, READ_SIZE - total)
+            except OSError:
+                break  # Empty, or at its end, which the next read tells again.
+            if not data:
+                break
+            pieces.append(data)
+            total += len(data)
+        return b"".join(pieces)
+
+    def _pace(self) -> None:
+        """After a run of small pieces in quick succession, let them gather for a moment.
+
+        Halves the cost of a child that writes 64 bytes at a time, and delays no
+        lone line: only a run gets here, and ``prompt`` ends it.
+        """
+        now = self._loop.time()
+        self._run = self._run + 1 if now - self._last < _PACE else 0
+        self._last = now
+        if self._run > _SMALL_RUN:
+            self.pause()
+            self._loop.call_later(_PACE, self.resume)
+
+    def prompt(self) -> None:
+        """Somebody typed: what comes next may be the answer, so do not let it gather."""
+        self._run = 0
+
+    # Stop and go.
+
+    def pause(self) -> None:
+        if self._watched:
+            self._watched = False
+            self._poller.remove(self._fd)
+
+    def resume(self) -> None:
+        if not self._watched and self._fd >= 0:
+            self._watched = True
+            self._poller.add(self._fd, self)
+
+    # The end.
+
+    def drain(self) -> None:
+        """Pass on what was written up to now, whether or not anybody is ready for it.
+
+        Bounded by what is in the pipe at this moment, whoever goes on writing.
+        """
+        left = _DRAIN_MOST if self._stream is Stream.PTY else self._waiting()
+        while left > 0:
+            data = self._read()
+            if not data:
+                break
+            self._speaker.said(self._stream, data)
+            left -= len(data)
+
+    def _waiting(self) -> int:
+        """Bytes in the pipe."""
+        count = array.array("i", [0])
+        fcntl.ioctl(self._fd, termios.FIONREAD, count)
+        return count[0]
+
+    def close(self) -> None:
+        """Give up the descriptor.  May be called twice."""
+        if self._fd >= 0:
+            self.pause()
+            os.close(self._fd)
+            self._fd = -1

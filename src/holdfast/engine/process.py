@@ -1,0 +1,313 @@
+"""The life of one process: output, exit, close.
+
+What must hold:
+
+1. Output, exit and close share one gapless series of numbers.
+2. What the child wrote before it ended is numbered before its exit.
+3. ``exited`` comes once, when the child is reaped; ``closed`` comes once, after
+   the exit and after the last output ended.
+4. A chunk is never split, merged or changed after it has a number.
+5. A watcher that raises is removed and logged; nobody else is affected.
+6. While a watcher is not ready nothing is read, and the end waits too.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import signal as signals
+from collections.abc import Callable
+from enum import Enum
+
+from holdfast.backend import Watcher
+from holdfast.config import EngineLimits
+from holdfast.errors import StdinFailed
+from holdfast.model import Chunk, Page, Stream, WriteStatus
+
+from .children import Child
+from .output import Output
+from .poller import Poller
+from .ring import Ring
+from .stdin import Stdin
+
+_log = logging.getLogger(__name__)
+
+
+class State(Enum):
+    """Where a process is in its life; it only moves down this list."""
+
+    RUNNING = 1
+    TERMINATING = 2
+    """Killed by us and not reaped yet: its outputs are not waited for."""
+    EXITED = 3
+    CLOSED = 4
+
+
+class LocalProcess:
+    """A process on this host.  Implements ``backend.Process``."""
+
+    __slots__ = (
+        "_child",
+        "_exit_watched",
+        "_loop",
+        "_on_closed",
+        "_outputs",
+        "_poller",
+        "_ring",
+        "_seq",
+        "_state",
+        "_stdin",
+        "_waiting",
+        "_watches",
+        "exit_code",
+        "pid",
+    )
+
+    # Birth.
+
+    def __init__(
+        self,
+        child: Child,
+        ring: Ring,
+        *,
+        loop: asyncio.AbstractEventLoop,
+        poller: Poller,
+        limits: EngineLimits,
+        on_closed: Callable[[LocalProcess], None],
+    ) -> None:
+        self.pid = child.pid
+        self.exit_code: int | None = None
+        self._child = child
+        self._ring = ring
+        self._loop = loop
+        self._poller = poller
+        self._on_closed = on_closed
+        self._state = State.RUNNING
+        self._seq = 0
+        self._watches: tuple[LocalWatch, ...] = ()
+        self._waiting: list[asyncio.Future[None]] | None = None
+        self._stdin = (
+            Stdin(child.stdin, loop=loop, poller=poller, limits=limits) if child.stdin is not None else None
+        )
+        self._outputs = tuple(
+            Output(stream, fd, self, loop=loop, poller=poller) for stream, fd in child.outputs
+        )
+        self._exit_watched = True
+        poller.add(child.exit_fd, self)
+
+    # The hot path.
+
+    def ready(self) -> bool:
+        """Whether every watcher takes more."""
+        for watch in self._watches:  # noqa: SIM110  (a generator costs more than the loop)
+            if not watch.watcher.ready():
+                return False
+        return True
+
+    def said(self, stream: Stream, data: bytes) -> None:
+        """Number what the child said, keep it, and tell everybody."""
+        self._seq = seq = self._seq + 1
+        chunk = Chunk(seq, stream, data)
+        self._ring.append(chunk)
+        for watch in self._watches:
+            try:
+                watch.watcher.output(chunk)
+            except Exception:  # noqa: BLE001  (rule 5)
+                watch.fail()
+        if self._waiting is not None:
+            self._wake()
+
+    # The end.
+
+    def on_ready(self) -> None:
+        """The child has ended: first what it said, then its exit."""
+        if self._state is not State.TERMINATING and not self.ready():
+            self._exit_watched = False
+            self._poller.remove(self._child.exit_fd)
+            return
+        for output in self._outputs:
+            output.drain()
+        code = self._child.reap()
+        if code is None:
+            return  # The poller spoke of a descriptor that had this number before.
+        self._become(State.EXITED, code)
+
+    def ended(self, output: Output) -> None:
+        """One output is at its end."""
+        self._outputs = tuple(other for other in self._outputs if other is not output)
+        if not self._outputs and self._state is State.EXITED:
+            self._become(State.CLOSED)
+
+    def _become(self, state: State, code: int = 0) -> None:
+        """The one place where the state changes; it also tells whom it concerns."""
+        before, self._state = self._state, state
+        match state:
+            case State.EXITED:
+                if self._stdin is not None:
+                    self._stdin.close()
+                if self._exit_watched:
+                    self._exit_watched = False
+                    self._poller.remove(self._child.exit_fd)
+                self._child.release()
+                self.exit_code = code
+                self._seq += 1
+                self._tell("exited", code)
+                if before is State.TERMINATING:
+                    self._close_outputs()
+                for output in self._outputs:
+                    output.on_ready()  # Usually the end, and then ``closed`` follows at once.
+                if not self._outputs and self._state is State.EXITED:
+                    self._become(State.CLOSED)
+            case State.CLOSED:
+                self._seq += 1
+                self._tell("closed")
+                self._on_closed(self)
+
+    def _tell(self, event: str, *facts: int) -> None:
+        for watch in self._watches:
+            try:
+                getattr(watch.watcher, event)(self._seq, *facts)
+            except Exception:  # noqa: BLE001  (rule 5)
+                watch.fail()
+        self._wake()
+
+    def _close_outputs(self) -> None:
+        outputs, self._outputs = self._outputs, ()
+        for output in outputs:
+            output.close()
+
+    # What can be asked of it.
+
+    @property
+    def next_seq(self) -> int:
+        return self._seq + 1
+
+    def watch(self, watcher: Watcher) -> LocalWatch:
+        watch = LocalWatch(self, watcher)
+        self._watches = (*self._watches, watch)
+        return watch
+
+    async def read(self, *, after: int = 0, limit: int | None = None, wait: float = 0.0) -> Page:
+        page = self._page(after, limit)
+        if wait <= 0 or self._is_news(page, after):
+            return page
+        deadline = self._loop.time() + wait
+        while self._loop.time() < deadline:
+            await self._next_event(deadline)
+            page = self._page(after, limit)
+            if self._is_news(page, after):
+                break
+        return page
+
+    def _page(self, after: int, limit: int | None) -> Page:
+        chunks = self._ring.after(after, limit=limit)
+        next_seq = chunks[-1].seq + 1 if limit is not None and chunks else self._seq + 1
+        return Page(chunks, next_seq, self.exit_code, self._state is State.CLOSED)
+
+    @staticmethod
+    def _is_news(page: Page, after: int) -> bool:
+        return bool(page.chunks) or page.closed or (page.exited and after < page.next_seq - 1)
+
+    async def _next_event(self, deadline: float) -> None:
+        """Wait for output, exit or close, at most until the deadline.
+
+        Nothing runs between the caller's look at the state and this, so that no
+        event can be missed.
+        """
+        event: asyncio.Future[None] = self._loop.create_future()
+        if self._waiting is None:
+            self._waiting = []
+        self._waiting.append(event)
+        timer = self._loop.call_at(deadline, _settle, event)
+        try:
+            await event
+        finally:
+            timer.cancel()
+            if self._waiting is not None and event in self._waiting:
+                self._waiting.remove(event)
+
+    def _wake(self) -> None:
+        waiting, self._waiting = self._waiting, None
+        for event in waiting or ():
+            _settle(event)
+
+    async def write(self, data: bytes, *, write_id: str) -> WriteStatus:
+        if self._stdin is None:
+            return WriteStatus.STDIN_CLOSED
+        if self._state is State.TERMINATING:
+            raise StdinFailed
+        for output in self._outputs:
+            output.prompt()
+        return await self._stdin.write(data, write_id)
+
+    async def interrupt(self) -> None:
+        if self._state is State.RUNNING:
+            self._child.signal(signals.SIGINT)
+
+    async def terminate(self) -> bool:
+        return self.kill()
+
+    def kill(self) -> bool:
+        """``terminate`` for those who cannot wait."""
+        running = self._state in (State.RUNNING, State.TERMINATING)
+        if running:
+            self._child.signal(signals.SIGKILL)
+            self._become(State.TERMINATING)
+            self.resume()
+        return running
+
+    def resume(self) -> None:
+        """Read on where a watcher was not ready; it is asked again first."""
+        if self._state is not State.CLOSED:
+            for output in self._outputs:
+                output.resume()
+            if not self._exit_watched and self.exit_code is None:
+                self._exit_watched = True
+                self._poller.add(self._child.exit_fd, self)
+
+    def retain(self, limit: int) -> None:
+        self._ring.limit = limit
+        self._ring.trim()
+
+    def retained(self) -> int:
+        return self._ring.total
+
+    def forget(self) -> None:
+        for watch in self._watches:
+            watch.stop()
+        if not self.kill() and self._state is State.EXITED:
+            self._child.kill_leftovers()
+            self._close_outputs()
+            self._become(State.CLOSED)
+        self._ring.clear()
+        self._ring.limit = 0
+
+    def drop(self, watch: LocalWatch) -> None:
+        """Tell this watch nothing more."""
+        self._watches = tuple(other for other in self._watches if other is not watch)
+        self.resume()
+
+
+class LocalWatch:
+    """One watcher's hold on one process.  Implements ``backend.Watch``."""
+
+    __slots__ = ("_process", "watcher")
+
+    def __init__(self, process: LocalProcess, watcher: Watcher) -> None:
+        self._process = process
+        self.watcher = watcher
+
+    def resume(self) -> None:
+        self._process.resume()
+
+    def stop(self) -> None:
+        self._process.drop(self)
+
+    def fail(self) -> None:
+        _log.exception("a watcher of process %d failed and is removed", self._process.pid)
+        self.stop()
+
+
+def _settle(event: asyncio.Future[None]) -> None:
+    if not event.done():
+        event.set_result(None)

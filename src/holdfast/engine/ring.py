@@ -1,0 +1,122 @@
+"""The output that is kept: numbered, bounded, the newest (pure).
+
+What must hold:
+
+1. Chunks are whole and in the order of their numbers; only the oldest are dropped.
+2. A ring holds at most its own limit, and all rings together at most the budget
+   they share; the newest chunk stays, whatever its size.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from holdfast.model import Chunk
+
+_COMPACT_AT = 256
+"""Dropped chunks before the list is rebuilt: keeps dropping constant on average."""
+
+
+class Budget:
+    """Bytes that several rings share."""
+
+    __slots__ = ("limit", "used")
+
+    def __init__(self, limit: int) -> None:
+        self.limit = limit
+        self.used = 0
+
+
+class Ring:
+    """The newest output of one process.
+
+    This is the whole interface that the rest of the engine uses, so that output
+    can be kept elsewhere than in this process's memory.
+    """
+
+    __slots__ = ("_budget", "_chunks", "_head", "_most_chunks", "_total", "limit")
+
+    def __init__(self, *, limit: int, chunks: int, budget: Budget) -> None:
+        self.limit = limit
+        """Bytes to keep; may change at any time and takes effect with the next chunk."""
+        self._most_chunks = chunks
+        self._budget = budget
+        self._chunks: list[Chunk] = []
+        self._head = 0  # Chunks before this index are dropped already.
+        self._total = 0
+
+    @property
+    def total(self) -> int:
+        """Bytes kept."""
+        return self._total
+
+    def append(self, chunk: Chunk) -> None:
+        """Keep ``chunk`` and drop what no longer fits."""
+        size = len(chunk.data)
+        self._chunks.append(chunk)
+        self._total += size
+        self._budget.used += size
+        if self._total > self.limit or self._budget.used > self._budget.limit:
+            self.trim()
+        elif len(self._chunks) - self._head > self._most_chunks:
+            self._drop_oldest()
+
+    def trim(self) -> None:
+        """Drop the oldest chunks until the rest fits."""
+        while len(self._chunks) - self._head > 1 and (
+            self._total > self.limit
+            or self._budget.used > self._budget.limit
+            or len(self._chunks) - self._head > self._most_chunks
+        ):
+            self._drop_oldest()
+
+    def clear(self) -> None:
+        """Drop everything and give its room back."""
+        self._budget.used -= self._total
+        self._total = 0
+        self._chunks = []
+        self._head = 0
+
+    def after(self, seq: int, *, limit: int | None = None) -> Sequence[Chunk]:
+        """The chunks numbered above ``seq``, as many as ``limit`` bytes allow.
+
+        The first is given whatever its size.
+        """
+        start = self._index(seq)
+        if limit is None:
+            return self._chunks[start:]
+        total = 0
+        for index in range(start, len(self._chunks)):
+            total += len(self._chunks[index].data)
+            if total > limit and index > start:
+                return self._chunks[start:index]
+            if total >= limit:
+                return self._chunks[start : index + 1]
+        return self._chunks[start:]
+
+    def _index(self, seq: int) -> int:
+        """Where the first chunk numbered above ``seq`` is."""
+        chunks = self._chunks
+        if self._head == len(chunks) or seq < chunks[self._head].seq:
+            return self._head
+        if seq >= chunks[-1].seq:
+            return len(chunks)
+        # Numbers grow by one from chunk to chunk, but for the exit's number, which
+        # lies between two of them: the guess is right, or one too far.
+        guess = self._head + seq + 1 - chunks[self._head].seq
+        return guess if guess < len(chunks) and chunks[guess - 1].seq <= seq else guess - 1
+
+    def _drop_oldest(self) -> None:
+        head = self._head
+        size = len(self._chunks[head].data)
+        self._total -= size
+        self._budget.used -= size
+        self._head = head = head + 1
+        if head >= _COMPACT_AT and head * 2 >= len(self._chunks):
+            del self._chunks[:head]
+            self._head = 0
+        else:
+            self._chunks[head - 1] = _DROPPED
+
+
+_DROPPED = Chunk(0, None, b"")  # type: ignore[arg-type]  # Never handed out; frees the bytes.

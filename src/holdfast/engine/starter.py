@@ -1,0 +1,122 @@
+"""Starts children in threads, so that a slow start holds up nobody.
+
+Starting blocks until the program runs: a file on a stalled network disk, or one
+that somebody holds a lease on, can take seconds.  One thread is enough for a
+thousand starts a second; another is added only while no start makes progress.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import queue
+import select
+import signal as signals
+import threading
+from collections.abc import Callable
+from functools import partial
+
+from holdfast.errors import HoldfastError
+from holdfast.model import Spec
+
+from .children import Child
+
+_STUCK = 0.01
+"""Seconds without any start finishing before another thread is added."""
+
+_MOST_THREADS = 32
+"""Threads at the most: so many starts can be stuck before others have to queue."""
+
+_Job = Callable[[], None]
+
+
+class Starter:
+    """Runs a blocking ``spawn`` in daemon threads.  Implements ``Children``."""
+
+    def __init__(self, spawn: Callable[[Spec], Child], loop: asyncio.AbstractEventLoop) -> None:
+        self._spawn = spawn
+        self._loop = loop
+        self._jobs: queue.SimpleQueue[_Job | None] = queue.SimpleQueue()
+        self._unfinished = 0
+        self._finished_at = 0.0
+        self._threads = 0
+        self._check: asyncio.TimerHandle | None = None
+
+    async def start(self, spec: Spec) -> Child:
+        """See ``Children.start``."""
+        answer: asyncio.Future[Child] = self._loop.create_future()
+        if not self._threads:
+            self._add_thread()
+        if not self._unfinished:
+            self._finished_at = self._loop.time()
+        self._unfinished += 1
+        self._jobs.put(partial(self._start, spec, answer))
+        if self._check is None:
+            self._check = self._loop.call_later(_STUCK, self._on_check)
+        try:
+            return await answer
+        except asyncio.CancelledError:
+            if answer.done() and not answer.cancelled() and answer.exception() is None:
+                self._jobs.put(partial(_discard, answer.result()))
+            raise
+
+    def close(self) -> None:
+        """Let the threads end.  One that is stuck is left behind; it is a daemon."""
+        for _ in range(self._threads):
+            self._jobs.put(None)
+        if self._check is not None:
+            self._check.cancel()
+
+    def _add_thread(self) -> None:
+        self._threads += 1
+        threading.Thread(target=self._work, name="holdfast-start", daemon=True).start()
+
+    def _on_check(self) -> None:
+        self._check = None
+        if not self._unfinished:
+            return
+        stuck = self._loop.time() - self._finished_at >= _STUCK
+        if stuck and self._unfinished >= self._threads and self._threads < _MOST_THREADS:
+            self._add_thread()
+        self._check = self._loop.call_later(_STUCK, self._on_check)
+
+    def _on_finished(self, answer: asyncio.Future[Child], outcome: Child | HoldfastError) -> None:
+        self._unfinished -= 1
+        self._finished_at = self._loop.time()
+        if isinstance(outcome, HoldfastError):
+            if not answer.done():
+                answer.set_exception(outcome)
+        elif answer.done():  # Cancelled meanwhile.
+            self._jobs.put(partial(_discard, outcome))
+        else:
+            answer.set_result(outcome)
+
+    # In the threads.
+
+    def _work(self) -> None:
+        while (job := self._jobs.get()) is not None:
+            job()
+
+    def _start(self, spec: Spec, answer: asyncio.Future[Child]) -> None:
+        outcome: Child | HoldfastError
+        try:
+            outcome = self._spawn(spec)
+        except HoldfastError as error:
+            outcome = error
+        try:
+            self._loop.call_soon_threadsafe(self._on_finished, answer, outcome)
+        except RuntimeError:  # The loop is closed: nobody is left to take the child.
+            if not isinstance(outcome, HoldfastError):
+                _discard(outcome)
+
+
+def _discard(child: Child) -> None:
+    """End a child that nobody wants.  Waits for its end."""
+    child.signal(signals.SIGKILL)
+    for fd in {fd for _, fd in child.outputs} | ({child.stdin} if child.stdin is not None else set()):
+        os.close(fd)
+    ended = select.poll()  # Not select(): descriptors may be above its range.
+    ended.register(child.exit_fd, select.POLLIN)
+    ended.poll()
+    child.reap()
+    child.release()

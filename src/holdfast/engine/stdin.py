@@ -1,0 +1,147 @@
+"""The way in: bytes for a child's stdin, in order, bounded, each write once.
+
+What must hold:
+
+1. Accepted bytes are written in the order of the calls that offered them.
+2. An accepted identifier is remembered before anything else can run, and the
+   same identifier is never written twice while it is remembered.
+3. Bytes of a call that was cancelled while it waited are not written.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import os
+from collections import deque
+
+from holdfast.config import EngineLimits
+from holdfast.model import WriteStatus
+
+from .poller import WRITABLE, Poller
+
+_Waiting = tuple["asyncio.Future[WriteStatus]", bytes, str]
+
+_EMPTY: deque[bytes | memoryview] = deque(maxlen=0)
+"""The queue of those who never got a byte, or can take none any more."""
+
+
+class Stdin:
+    """One child's stdin: a pipe or the writing side of a terminal."""
+
+    __slots__ = ("_fd", "_ids", "_limits", "_line", "_loop", "_poller", "_queue", "_queued", "_watched")
+
+    def __init__(
+        self, fd: int, *, loop: asyncio.AbstractEventLoop, poller: Poller, limits: EngineLimits
+    ) -> None:
+        os.set_blocking(fd, False)
+        self._fd: int | None = fd
+        self._loop = loop
+        self._poller = poller
+        self._limits = limits
+        self._watched = False
+        # Made when first needed: most processes never get a byte.
+        self._ids: dict[str, None] | None = None
+        self._queue: deque[bytes | memoryview] = _EMPTY
+        self._queued = 0
+        self._line: deque[_Waiting] | None = None
+
+    @property
+    def closed(self) -> bool:
+        return self._fd is None
+
+    async def write(self, data: bytes, write_id: str) -> WriteStatus:
+        """Queue ``data``; waits while the queue is full.  See ``Process.write``."""
+        if self._ids is not None and write_id in self._ids:
+            return WriteStatus.ACCEPTED
+        if not self._line and self._has_room():
+            return self._take(data, write_id)
+        if self._line is None:
+            self._line = deque()
+        answer: asyncio.Future[WriteStatus] = self._loop.create_future()
+        waiting = (answer, data, write_id)
+        self._line.append(waiting)
+        try:
+            return await answer
+        except asyncio.CancelledError:
+            # It may have been taken in the meantime: then it is written, and remembered.
+            if waiting in self._line:
+                self._line.remove(waiting)
+            raise
+
+    def close(self) -> None:
+        """Give up the descriptor; what was not written yet is dropped."""
+        if self._fd is None:
+            return
+        if self._watched:
+            self._poller.remove(self._fd)
+        os.close(self._fd)
+        self._fd = None
+        self._queue = _EMPTY
+        self._queued = 0
+        self._admit()
+
+    def on_ready(self) -> None:
+        """There is room in the pipe again, or nobody reads it any more."""
+        self._flush()
+        self._admit()
+
+    # What the child gets.
+
+    def _has_room(self) -> bool:
+        return not self._queue or (
+            len(self._queue) < self._limits.stdin_chunks and self._queued < self._limits.stdin_bytes
+        )
+
+    def _take(self, data: bytes, write_id: str) -> WriteStatus:
+        """Make ``data`` ours, unless it was before or nobody can read it."""
+        if self._ids is None:
+            self._ids, self._queue = {}, deque()
+        if write_id in self._ids:
+            return WriteStatus.ACCEPTED
+        if self._fd is None:
+            return WriteStatus.STDIN_CLOSED
+        idle = not self._queue
+        self._queue.append(data)
+        self._queued += len(data)
+        if idle:
+            self._flush()
+            if self._fd is None:
+                return WriteStatus.STDIN_CLOSED
+        self._ids[write_id] = None
+        if len(self._ids) > self._limits.write_ids:
+            del self._ids[next(iter(self._ids))]
+        return WriteStatus.ACCEPTED
+
+    def _flush(self) -> None:
+        """Write what the pipe takes now; come back for the rest when there is room."""
+        queue, fd = self._queue, self._fd
+        if fd is None:
+            return
+        while queue:
+            data = queue[0]
+            try:
+                written = os.write(fd, data)
+            except BlockingIOError:
+                break
+            except OSError:
+                self.close()  # The child closed its end, or the terminal is gone.
+                return
+            self._queued -= written
+            if written < len(data):
+                queue[0] = memoryview(data)[written:]
+                break
+            queue.popleft()
+        if bool(queue) is not self._watched:
+            self._watched = not self._watched
+            if self._watched:
+                self._poller.add(fd, self, WRITABLE)
+            else:
+                self._poller.remove(fd)
+
+    def _admit(self) -> None:
+        """Let those in line in, in order, as far as there is room."""
+        while self._line and self._has_room():
+            answer, data, write_id = self._line.popleft()
+            if not answer.done():
+                answer.set_result(self._take(data, write_id))
+

@@ -1,0 +1,59 @@
+"""What the host is like, for clients who ask."""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import pwd
+
+from holdfast import __version__
+from holdfast.model import HostInfo
+
+from .spawn import login_shell
+from .text import to_text
+
+
+def own_environment() -> dict[str, str]:
+    """The server's environment, whatever bytes are in it."""
+    return {to_text(name): to_text(value) for name, value in os.environb.items()}
+
+
+def host_info() -> HostInfo:
+    """Facts about this host, as they are now."""
+    cwd = to_text(os.getcwdb())
+    environment = own_environment()
+    temp = environment.get("TMPDIR")
+    temp_dir = os.path.normpath(os.path.join(cwd, temp)) if temp is not None else "/tmp"  # noqa: S108
+    return HostInfo(
+        shell=login_shell(),
+        cwd=cwd,
+        home=_home(environment),
+        temp=temp_dir,
+        temp_dirs=[temp_dir] if temp else [],
+        provider=_provider(),
+        version=__version__,
+    )
+
+
+def _home(environment: dict[str, str]) -> str | None:
+    home = environment.get("HOME")
+    if not home:
+        try:
+            home = pwd.getpwuid(os.getuid()).pw_dir
+        except KeyError:
+            return None
+    return home if home.startswith("/") else None
+
+
+def _provider() -> str:
+    """Derived from the machine's own identifier, which itself is not given away."""
+    machine = b""
+    for path in ("/etc/machine-id", "/var/lib/dbus/machine-id"):
+        try:
+            with open(path, "rb") as file:
+                machine = file.read().strip()
+            break
+        except OSError:
+            continue
+    digest = hashlib.sha256(b"holdfast provider\0" + (machine or os.uname().nodename.encode()))
+    return f"sha256:{digest.hexdigest()}"

@@ -1,0 +1,1 @@
+"""Sockets, and the life of a connection."""

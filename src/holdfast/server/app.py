@@ -1,0 +1,158 @@
+"""The server: an endpoint, its listeners, and the connections they accept."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import errno
+import os
+import socket
+from collections.abc import Callable
+
+from holdfast.config import ConnectionLimits
+from holdfast.dialects.dialect import Endpoint
+from holdfast.telemetry import Telemetry
+
+from .connection import Channel, Connection
+from .http import Routes
+from .listen import BadListen, Listen, Stdio, Tcp, Unix, check_exposure
+from .stdio import StdioChannel
+from .websocket import WebSocketChannel
+
+_BACKLOG = 1024
+"""Connections the system accepts for us while we are busy."""
+
+
+class Server:
+    """Serves one endpoint on any number of listeners."""
+
+    def __init__(
+        self,
+        endpoint: Endpoint,
+        *,
+        routes: Routes,
+        telemetry: Telemetry,
+        loop: asyncio.AbstractEventLoop,
+        limits: ConnectionLimits | None = None,
+        on_idle: Callable[[], None] = lambda: None,
+    ) -> None:
+        """``on_idle`` is called when the one client on standard input has gone."""
+        self._endpoint = endpoint
+        self._routes = routes
+        self._telemetry = telemetry
+        self._loop = loop
+        self._limits = limits or ConnectionLimits()
+        self._on_idle = on_idle
+        self._listeners: list[asyncio.Server] = []
+        self._sockets: list[str] = []
+        self._channels: dict[Connection, Channel] = {}
+        self._lost: set[Connection] = set()
+        self._stdio: StdioChannel | None = None
+
+    @property
+    def connections(self) -> int:
+        return len(self._channels)
+
+    # Listening.
+
+    async def listen(self, where: Listen) -> str:
+        """Start a listener; return the URL at which clients reach it.
+
+        Raises:
+            BadListen: It cannot be had; the words say why.
+        """
+        check_exposure(where)
+        match where:
+            case Tcp():
+                return await self._listen_tcp(where)
+            case Unix(path=path):
+                return await self._listen_unix(path)
+            case Stdio():
+                return await self._serve_stdio()
+
+    async def _listen_tcp(self, where: Tcp) -> str:
+        try:
+            listener = await self._loop.create_server(
+                lambda: self._accept(self._routes), where.host, where.port, backlog=_BACKLOG
+            )
+        except OSError as error:
+            raise BadListen(f"cannot listen on {where.url}: {error.strerror or error}") from error
+        self._listeners.append(listener)
+        host, port = listener.sockets[0].getsockname()[:2]
+        return Tcp(host, port).url
+
+    async def _listen_unix(self, path: str) -> str:
+        """A socket that only our own user can reach; a stale one is replaced, a live one is not."""
+        if _answers(path):
+            raise BadListen(f"control socket is already in use at {path}")
+        with contextlib.suppress(FileNotFoundError):
+            os.unlink(path)
+        sock = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
+        umask = os.umask(0o177)
+        try:
+            sock.bind(path)
+        except OSError as error:
+            sock.close()
+            raise BadListen(f"cannot listen on unix://{path}: {error.strerror or error}") from error
+        finally:
+            os.umask(umask)
+        routes = Routes(healthz=self._routes.healthz, refuse_origin=False)
+        self._listeners.append(
+            await self._loop.create_unix_server(lambda: self._accept(routes), sock=sock, backlog=_BACKLOG)
+        )
+        self._sockets.append(path)
+        return f"unix://{path}"
+
+    async def _serve_stdio(self) -> str:
+        if self._stdio is not None:
+            raise BadListen("standard input and output can be served only once")
+        self._stdio = StdioChannel(
+            self._connect, limits=self._limits, loop=self._loop, on_end=self._on_idle
+        )
+        await self._stdio.open(0, 1)
+        return "stdio"
+
+    # Connections.
+
+    def _accept(self, routes: Routes) -> WebSocketChannel:
+        return WebSocketChannel(self._connect, routes=routes, limits=self._limits, loop=self._loop)
+
+    def _connect(self, channel: Channel) -> Connection:
+        connection = Connection(
+            channel,
+            self._endpoint,
+            telemetry=self._telemetry,
+            limits=self._limits,
+            on_end=self._on_end,
+        )
+        self._channels[connection] = channel
+        return connection
+
+    def _on_end(self, connection: Connection) -> None:
+        del self._channels[connection]
+
+    # The end.
+
+    async def stop(self) -> None:
+        """Listen no more and send everybody away, with a word why."""
+        for listener in self._listeners:
+            listener.close()
+        for path in self._sockets:
+            with contextlib.suppress(FileNotFoundError):
+                os.unlink(path)
+        for channel in list(self._channels.values()):
+            channel.end("the server stops")
+        for connection in list(self._channels):
+            connection.lost()
+        if self._stdio is not None:
+            await self._stdio.close()
+
+
+def _answers(path: str) -> bool:
+    """Whether somebody listens on the Unix socket."""
+    with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as probe:
+        try:
+            probe.connect(path)
+        except OSError as error:
+            return error.errno not in (errno.ENOENT, errno.ECONNREFUSED, errno.ENOTSOCK)
+        return True

@@ -1,0 +1,209 @@
+"""One client: what it sends, what it is sent, and the end of both."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections import deque
+from collections.abc import Callable, Coroutine
+from typing import Any, Protocol
+
+from holdfast.config import ConnectionLimits
+from holdfast.dialects.dialect import Breach, Endpoint
+from holdfast.telemetry import Telemetry
+from holdfast.wire import jsonrpc
+from holdfast.wire.jsonrpc import Malformed, Notification, Request
+
+from .dispatch import Dispatch
+
+_log = logging.getLogger(__name__)
+
+
+class Channel(Protocol):
+    """The bytes' side of a connection: a WebSocket or a pair of pipes."""
+
+    transport: str
+    peer: str
+    comes_back: bool
+
+    def write(self, parts: tuple[bytes, ...]) -> None:
+        """Send one message.  Never waits."""
+
+    @property
+    def unsent(self) -> int:
+        """Bytes written and not yet taken by the system."""
+
+    @property
+    def congested(self) -> bool:
+        """Whether the peer is so far behind that no more output should come."""
+
+    def hold(self) -> None:
+        """Receive no more for now."""
+
+    def go_on(self) -> None:
+        """Receive again."""
+
+    async def is_alive(self, within: float) -> bool:
+        """Ask the peer for a sign of life, and wait for it that many seconds at the most."""
+
+    def end(self, reason: str) -> None:
+        """Tell the peer why, and end.  ``Connection.lost`` is not called any more."""
+
+
+class Connection:
+    """One client on one channel.  Owns all tasks of its requests.  Implements ``dialect.Client``."""
+
+    __slots__ = (
+        "_channel",
+        "_conversation",
+        "_dispatch",
+        "_inbox",
+        "_limits",
+        "_on_end",
+        "_resumes",
+        "_tasks",
+        "_telemetry",
+    )
+
+    def __init__(
+        self,
+        channel: Channel,
+        endpoint: Endpoint,
+        *,
+        telemetry: Telemetry,
+        limits: ConnectionLimits,
+        on_end: Callable[[Connection], None],
+    ) -> None:
+        self._channel = channel
+        self._telemetry = telemetry
+        self._limits = limits
+        self._on_end: Callable[[Connection], None] | None = on_end
+        # Made when first needed: an idle connection has none of them.
+        self._tasks: dict[asyncio.Task[None], bool] | None = None
+        self._inbox: deque[bytes] | None = None
+        self._resumes: set[Callable[[], None]] | None = None
+        self._conversation = endpoint.greet(self)
+        self._dispatch = Dispatch(
+            endpoint,
+            self._conversation,
+            send=self.send,
+            spawn=self._own,
+            telemetry=telemetry,
+            limits=limits,
+        )
+        telemetry.connection_opened(channel.transport)
+
+    @property
+    def transport(self) -> str:
+        return self._channel.transport
+
+    @property
+    def peer(self) -> str:
+        return self._channel.peer
+
+    @property
+    def comes_back(self) -> bool:
+        return self._channel.comes_back
+
+    # In.
+
+    def receive(self, text: bytes) -> None:
+        """Take one message.  The only door in."""
+        if self._inbox is not None:
+            self._inbox.append(text)
+        elif self._channel.unsent > self._limits.unsent_bytes:
+            # The peer sends and does not read: it waits for itself, we do not grow.
+            self._inbox = deque((text,))
+            self._channel.hold()
+        else:
+            self._handle(text)
+
+    def _handle(self, text: bytes) -> None:
+        if self._on_end is None:
+            return
+        try:
+            message = jsonrpc.decode(text)
+        except Malformed as malformed:
+            wire = self._conversation.malformed(str(malformed))
+            self.send(jsonrpc.error(jsonrpc.UNPARSED, wire.code, wire.message))
+            return
+        if isinstance(message, Request):
+            self._dispatch.request(message, len(text))
+            return
+        try:
+            if isinstance(message, Notification):
+                self._conversation.notified(message)
+            else:
+                self._conversation.answered(message)
+        except Breach as breach:
+            self.cut(str(breach))
+
+    # Out.
+
+    def send(self, *parts: bytes) -> None:
+        if self._on_end is not None:
+            self._channel.write(parts)
+
+    def ready(self, resume: Callable[[], None]) -> bool:
+        if not self._channel.congested:
+            return True
+        if self._resumes is None:
+            self._resumes = set()
+        self._resumes.add(resume)
+        return False
+
+    def drained(self) -> None:
+        """The channel is no longer congested."""
+        inbox, self._inbox = self._inbox, None
+        if inbox is not None:
+            self._channel.go_on()
+            while inbox:
+                self.receive(inbox.popleft())  # Into the inbox again, if they fill the channel again.
+        resumes, self._resumes = self._resumes, None
+        for resume in resumes or ():
+            resume()
+
+    async def is_alive(self, within: float) -> bool:
+        return await self._channel.is_alive(within)
+
+    # The end.
+
+    def cut(self, reason: str) -> None:
+        """End the connection from our side."""
+        if self._on_end is not None:
+            self._channel.end(reason)
+            self.lost()
+
+    def lost(self) -> None:
+        """The connection is gone.  Everything that waited for an answer is given up."""
+        on_end, self._on_end = self._on_end, None
+        if on_end is None:
+            return
+        self._inbox = None
+        self._resumes = None
+        self._conversation.ended()
+        for task, outlives in list((self._tasks or {}).items()):
+            if not outlives:
+                task.cancel()
+        self._telemetry.connection_closed(self._channel.transport)
+        on_end(self)
+
+    async def finished(self) -> None:
+        """Wait until every task of a lost connection has ended."""
+        while self._tasks:
+            await asyncio.wait(self._tasks)
+
+    def _own(self, coroutine: Coroutine[Any, Any, None], outlives: bool) -> None:  # noqa: FBT001
+        task = asyncio.get_running_loop().create_task(coroutine)
+        if self._tasks is None:
+            self._tasks = {}
+        self._tasks[task] = outlives
+        task.add_done_callback(self._on_task_done)
+
+    def _on_task_done(self, task: asyncio.Task[None]) -> None:
+        assert self._tasks is not None
+        del self._tasks[task]
+        if not self._tasks:
+            self._tasks = None
+        if not task.cancelled() and (error := task.exception()) is not None:
+            _log.error("a request's task failed", exc_info=error)

@@ -1,0 +1,80 @@
+"""Where to listen: the URLs of ``--listen`` (pure)."""
+
+from __future__ import annotations
+
+import ipaddress
+from dataclasses import dataclass
+from urllib.parse import urlsplit
+
+
+class BadListen(Exception):
+    """The URL cannot be listened on; ``str`` of this says why."""
+
+
+@dataclass(frozen=True, slots=True)
+class Tcp:
+    """A WebSocket listener on an IP address."""
+
+    host: str
+    port: int
+
+    @property
+    def url(self) -> str:
+        return f"ws://[{self.host}]:{self.port}" if ":" in self.host else f"ws://{self.host}:{self.port}"
+
+    @property
+    def is_loopback(self) -> bool:
+        return ipaddress.ip_address(self.host).is_loopback
+
+
+@dataclass(frozen=True, slots=True)
+class Unix:
+    """A WebSocket listener on a Unix socket."""
+
+    path: str
+
+
+@dataclass(frozen=True, slots=True)
+class Stdio:
+    """One client on our standard input and output."""
+
+
+Listen = Tcp | Unix | Stdio
+
+
+def parse_listen(url: str) -> Listen:
+    """Read one ``--listen`` URL.
+
+    Raises:
+        BadListen: It is none we know.
+    """
+    if url in ("stdio", "stdio://"):
+        return Stdio()
+    if url.startswith("unix://") and len(url) > len("unix://"):
+        return Unix(url.removeprefix("unix://"))
+    if not url.startswith("ws://"):
+        raise BadListen(
+            f"unsupported --listen URL `{url}`; expected `ws://IP:PORT`, `unix://PATH` or `stdio`"
+        )
+    try:
+        parts = urlsplit(url)
+        host, port = parts.hostname, parts.port
+        ipaddress.ip_address(host or "")
+    except ValueError:
+        host = port = None
+    if host is None or port is None or url != Tcp(host, port).url:
+        raise BadListen(f"invalid websocket --listen URL `{url}`; expected `ws://IP:PORT`")
+    return Tcp(host, port)
+
+
+def check_exposure(listen: Listen) -> None:
+    """Refuse to serve the whole network without asking who is there.
+
+    Raises:
+        BadListen: The listener could be reached from other hosts.
+    """
+    if isinstance(listen, Tcp) and not listen.is_loopback:
+        raise BadListen(
+            f"refusing to start non-loopback websocket listener {listen.url.removeprefix('ws://')} without auth;"
+            " listen on 127.0.0.1 or [::1] and reach it through a tunnel"
+        )

@@ -1,0 +1,185 @@
+"""One client on our standard input and output: a message per line."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import stat
+from collections.abc import Callable
+
+from holdfast.config import ConnectionLimits
+from holdfast.wire.lines import Lines, LineTooLong
+
+from .connection import Connection
+
+_READ_SIZE = 256 * 1024
+
+
+class StdioChannel(asyncio.Protocol):
+    """Both directions as one channel.  Implements ``connection.Channel``.
+
+    Pipes, sockets and terminals are watched by the loop.  Files cannot be, and
+    never block: they are read and written as they are.
+    """
+
+    transport = "stdio"
+    peer = ""
+    comes_back = False
+
+    def __init__(
+        self,
+        make: Callable[[StdioChannel], Connection],
+        *,
+        limits: ConnectionLimits,
+        loop: asyncio.AbstractEventLoop,
+        on_end: Callable[[], None],
+    ) -> None:
+        self._limits = limits
+        self._loop = loop
+        self._on_end: Callable[[], None] | None = on_end
+        self._lines = Lines(limits.message_bytes)
+        self._reader: asyncio.ReadTransport | None = None
+        self._writer: asyncio.WriteTransport | None = None
+        self._batch: list[bytes] = []
+        self._held = False
+        self._output = 1
+        self.congested = False
+        self._connection = make(self)
+
+    async def open(self, source: int, output: int) -> None:
+        """Take over the two descriptors."""
+        self._output = output
+        if not _is_file(output):
+            self._writer, _ = await self._loop.connect_write_pipe(
+                lambda: _Writing(self), os.fdopen(output, "wb", 0, closefd=False)
+            )
+            self._writer.set_write_buffer_limits(high=self._limits.output_bytes)
+        if _is_file(source):
+            self._read_file(source)
+        else:
+            self._reader, _ = await self._loop.connect_read_pipe(
+                lambda: self, os.fdopen(source, "rb", 0, closefd=False)
+            )
+
+    def _read_file(self, source: int) -> None:
+        if self._on_end is None:
+            return
+        data = b"" if self._held else os.read(source, _READ_SIZE)
+        if data:
+            self.data_received(data)
+        if data or self._held:
+            self._loop.call_soon(self._read_file, source)
+        else:
+            self.eof_received()
+
+    # Implements ``asyncio.Protocol``.
+
+    def data_received(self, data: bytes) -> None:
+        try:
+            for line in self._lines.feed(data):
+                self._receive(line)
+        except LineTooLong:
+            self._finish()
+
+    def eof_received(self) -> bool:
+        rest = self._lines.rest()
+        if rest:
+            self._receive(rest)
+        self._finish()
+        return False
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        self._finish()
+
+    def _receive(self, line: bytes) -> None:
+        if self._on_end is None:
+            return
+        try:
+            blank = not line.decode().strip()
+        except UnicodeDecodeError:
+            self._finish()  # Not text: there is no telling where the next message begins.
+            return
+        if not blank:
+            self._connection.receive(line)
+
+    # Implements ``connection.Channel``.
+
+    def write(self, parts: tuple[bytes, ...]) -> None:
+        if not self._batch:
+            self._loop.call_soon(self.flush)
+        self._batch += parts
+        self._batch.append(b"\n")
+
+    def flush(self) -> None:
+        """Write everything of this turn of the loop at once."""
+        batch, self._batch = self._batch, []
+        if not batch:
+            return
+        data = b"".join(batch)
+        if self._writer is not None:
+            self._writer.write(data)
+            return
+        left = memoryview(data)
+        while left:
+            left = left[os.write(self._output, left) :]
+
+    @property
+    def unsent(self) -> int:
+        return self._writer.get_write_buffer_size() if self._writer is not None else 0
+
+    def hold(self) -> None:
+        self._held = True
+        if self._reader is not None:
+            self._reader.pause_reading()
+
+    def go_on(self) -> None:
+        self._held = False
+        if self._reader is not None:
+            self._reader.resume_reading()
+
+    def on_congestion(self, *, congested: bool) -> None:
+        self.congested = congested
+        if not congested:
+            self._connection.drained()
+
+    async def is_alive(self, within: float) -> bool:
+        """Pipes end together with the process that holds them."""
+        return self._on_end is not None
+
+    def end(self, reason: str) -> None:
+        self._finish()
+
+    def _finish(self) -> None:
+        on_end, self._on_end = self._on_end, None
+        if on_end is None:
+            return
+        self.flush()
+        self._connection.lost()
+        on_end()
+
+    async def close(self) -> None:
+        """Let go of the descriptors, when everything written has been taken or cannot be."""
+        if self._reader is not None:
+            self._reader.close()
+        if self._writer is not None:
+            self._writer.close()
+
+
+class _Writing(asyncio.BaseProtocol):
+    """What the loop tells of the output."""
+
+    def __init__(self, channel: StdioChannel) -> None:
+        self._channel = channel
+
+    def pause_writing(self) -> None:
+        self._channel.on_congestion(congested=True)
+
+    def resume_writing(self) -> None:
+        self._channel.on_congestion(congested=False)
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        self._channel.connection_lost(exc)
+
+
+def _is_file(fd: int) -> bool:
+    return stat.S_ISREG(os.fstat(fd).st_mode) or os.path.samestat(os.fstat(fd), os.stat(os.devnull))

@@ -1,0 +1,306 @@
+"""A WebSocket connection: HTTP first, then frames, then the closing handshake."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable
+from enum import Enum
+
+from holdfast.config import ConnectionLimits
+from holdfast.wire.http import BadHead, answer, read_head
+from holdfast.wire.websocket import CloseCode, FrameReader, Op, Violation, close_frame, close_reason, header
+
+from .connection import Connection
+from .http import Routes, reply
+
+_FLUSH_AT = 256 * 1024
+"""Bytes gathered within one turn of the loop before they are sent without waiting for its end."""
+
+_RECEIVE = memoryview(bytearray(256 * 1024))
+"""Where all sockets receive.  One is enough: what arrives is taken before the next one receives."""
+
+
+class Phase(Enum):
+    """How far a connection is."""
+
+    HTTP = 1
+    OPEN = 2
+    CLOSING = 3
+    """Our close frame is out; nothing the peer says counts but its own."""
+    CLOSED = 4
+
+
+class WebSocketChannel(asyncio.BufferedProtocol):
+    """One socket of a WebSocket listener.  Implements ``connection.Channel``."""
+
+    __slots__ = (
+        "_batch",
+        "_batch_size",
+        "_connection",
+        "_head",
+        "_heard",
+        "_limits",
+        "_loop",
+        "_make",
+        "_phase",
+        "_probe",
+        "_reader",
+        "_routes",
+        "_timer",
+        "_transport",
+        "congested",
+        "peer",
+    )
+
+    transport = "websocket"
+    comes_back = True
+
+    def __init__(
+        self,
+        make: Callable[[WebSocketChannel], Connection],
+        *,
+        routes: Routes,
+        limits: ConnectionLimits,
+        loop: asyncio.AbstractEventLoop,
+    ) -> None:
+        self._make = make
+        self._routes = routes
+        self._limits = limits
+        self._loop = loop
+        self._phase = Phase.HTTP
+        self._head: bytearray | None = bytearray()
+        self._connection: Connection | None = None
+        self._reader: FrameReader | None = None
+        self._batch: list[bytes] = []
+        self._batch_size = 0
+        self._probe: asyncio.Future[bool] | None = None
+        self._timer: asyncio.TimerHandle | None = None
+        self._heard = False
+        self.congested = False
+        self.peer = ""
+
+    # Implements ``asyncio.BufferedProtocol``.
+
+    def connection_made(self, transport: asyncio.BaseTransport) -> None:
+        assert isinstance(transport, asyncio.Transport)
+        self._transport = transport
+        transport.set_write_buffer_limits(high=self._limits.output_bytes)
+        address = transport.get_extra_info("peername")
+        self.peer = _address(address)
+        self._timer = self._loop.call_later(self._limits.handshake_seconds, transport.abort)
+
+    def get_buffer(self, sizehint: int) -> memoryview:
+        return _RECEIVE
+
+    def buffer_updated(self, nbytes: int) -> None:
+        data = _RECEIVE[:nbytes]
+        if self._probe is not None:
+            self._prove(alive=True)
+        if self._phase is Phase.HTTP:
+            self._on_http(data)
+        else:
+            self._heard = True
+            self._on_frames(data)
+
+    def eof_received(self) -> bool:
+        return False
+
+    def pause_writing(self) -> None:
+        self.congested = True
+
+    def resume_writing(self) -> None:
+        self.congested = False
+        if self._connection is not None:
+            self._connection.drained()
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        self._close()
+
+    # HTTP.
+
+    def _on_http(self, data: memoryview) -> None:
+        assert self._head is not None
+        self._head += data
+        try:
+            while (found := read_head(self._head)) is not None:
+                head, end = found
+                answered = reply(head, self._routes)
+                self._transport.write(answered.data)
+                if answered.close:
+                    self._transport.close()
+                    return
+                del self._head[:end]
+                if answered.upgrade:
+                    self._open()
+                    return
+        except BadHead as bad:
+            self._transport.write(answer(bad.status, close=True))
+            self._transport.close()
+
+    def _open(self) -> None:
+        rest, self._head = self._head, None
+        self._phase = Phase.OPEN
+        self._reader = FrameReader(
+            frame_limit=self._limits.frame_bytes, message_limit=self._limits.message_bytes
+        )
+        self._set_timer(self._limits.ping_seconds, self._on_ping_due)
+        self._connection = self._make(self)
+        if rest:
+            self._on_frames(memoryview(rest))
+
+    # Frames in.
+
+    def _on_frames(self, data: memoryview) -> None:
+        reader, connection = self._reader, self._connection
+        if reader is None or connection is None:
+            return
+        try:
+            for op, payload in reader.feed(data):
+                if op is Op.TEXT or op is Op.BINARY:
+                    if self._phase is Phase.OPEN:
+                        connection.receive(payload)
+                elif op is Op.PING:
+                    self._write_frame(header(Op.PONG, len(payload)) + payload)
+                elif op is Op.CLOSE:
+                    self._on_close_frame(payload)
+                    return
+        except Violation as violation:
+            self._end(violation.code, violation.reason)
+            connection.lost()
+
+    def _on_close_frame(self, payload: bytes) -> None:
+        code = close_reason(payload)
+        if self._phase is Phase.OPEN:
+            echo = payload[:2] if code != CloseCode.NO_STATUS else b""
+            self._write_frame(header(Op.CLOSE, len(echo)) + echo)
+        self._flush()
+        self._transport.close()
+        self._close()
+
+    # Frames out.
+
+    def write(self, parts: tuple[bytes, ...]) -> None:
+        size = sum(map(len, parts))
+        if size > self._limits.fragment_bytes:
+            self._write_fragments(b"".join(parts))
+            return
+        if not self._batch:
+            self._loop.call_soon(self._flush)
+        self._batch.append(header(Op.TEXT, size))
+        self._batch += parts
+        self._batch_size += size
+        if self._batch_size > _FLUSH_AT:
+            self._flush()
+
+    def _write_fragments(self, message: bytes) -> None:
+        step = self._limits.fragment_bytes
+        for at in range(0, len(message), step):
+            part = message[at : at + step]
+            final = at + step >= len(message)
+            self._write_frame(header(Op.CONTINUATION if at else Op.TEXT, len(part), final=final), part)
+
+    def _write_frame(self, *parts: bytes) -> None:
+        if not self._batch:
+            self._loop.call_soon(self._flush)
+        self._batch += parts
+        self._batch_size += sum(map(len, parts))
+
+    def _flush(self) -> None:
+        """Send everything of this turn of the loop at once."""
+        batch = self._batch
+        if batch and self._phase is not Phase.CLOSED:
+            self._batch, self._batch_size = [], 0
+            self._transport.write(b"".join(batch))
+
+    @property
+    def unsent(self) -> int:
+        return self._transport.get_write_buffer_size() + self._batch_size
+
+    def hold(self) -> None:
+        self._transport.pause_reading()
+
+    def go_on(self) -> None:
+        if self._phase is not Phase.CLOSED:
+            self._transport.resume_reading()
+
+    # Life signs.
+
+    def _set_timer(self, seconds: float, callback: Callable[[], None]) -> None:
+        if self._timer is not None:
+            self._timer.cancel()
+        self._timer = self._loop.call_later(seconds, callback)
+
+    def _on_ping_due(self) -> None:
+        self._heard = False
+        self._write_frame(header(Op.PING, 0))
+        waiting = self.unsent
+        self._set_timer(self._limits.pong_seconds, lambda: self._on_pong_due(waiting))
+
+    def _on_pong_due(self, waiting: int) -> None:
+        # A peer that is slow to read what we sent before the ping is alive, too.
+        if self._heard or self.unsent < waiting:
+            self._set_timer(
+                self._limits.ping_seconds - self._limits.pong_seconds, self._on_ping_due
+            )
+        else:
+            self._transport.abort()
+            self._close()
+
+    async def is_alive(self, within: float) -> bool:
+        if self._phase is not Phase.OPEN:
+            return False
+        if self._probe is None:
+            self._probe = self._loop.create_future()
+            self._loop.call_later(within, self._on_probe_over, self._probe)
+            self._write_frame(header(Op.PING, 0))
+        return await asyncio.shield(self._probe)
+
+    def _on_probe_over(self, probe: asyncio.Future[bool]) -> None:
+        if self._probe is probe:
+            self._prove(alive=False)
+
+    def _prove(self, *, alive: bool) -> None:
+        probe, self._probe = self._probe, None
+        if probe is not None and not probe.done():
+            probe.set_result(alive)
+
+    # The end.
+
+    def end(self, reason: str) -> None:
+        self._end(CloseCode.POLICY_VIOLATION, reason)
+
+    def go_away(self, reason: str) -> None:
+        """End because the server stops."""
+        if self._phase is Phase.OPEN:
+            self._end(CloseCode.GOING_AWAY, reason)
+            if self._connection is not None:
+                self._connection.lost()
+        elif self._phase is Phase.HTTP:
+            self._transport.abort()
+
+    def _end(self, code: CloseCode, reason: str) -> None:
+        if self._phase is Phase.OPEN:
+            self._phase = Phase.CLOSING
+            self._write_frame(close_frame(code, reason))
+            self._flush()
+            self._set_timer(self._limits.close_seconds, self._transport.abort)
+
+    def _close(self) -> None:
+        """The socket is gone, or nothing more is wanted of it."""
+        self._phase = Phase.CLOSED
+        if self._timer is not None:
+            self._timer.cancel()
+            self._timer = None
+        self._prove(alive=False)
+        connection, self._connection = self._connection, None
+        self._reader = None
+        if connection is not None:
+            connection.lost()
+
+
+def _address(address: object) -> str:
+    """``IP:PORT``; a Unix socket's peer has no address."""
+    if isinstance(address, tuple):
+        host, port = address[:2]
+        return f"[{host}]:{port}" if ":" in host else f"{host}:{port}"
+    return "unix"

@@ -1,0 +1,147 @@
+"""Typed decoding of JSON values, and words for what does not fit (pure).
+
+The decoder that does the work only says roughly what was wrong.  When it
+refuses, the value is walked once more along its type, to name the first misfit
+in the words that clients of the reference know.
+"""
+
+from __future__ import annotations
+
+import unicodedata
+from functools import cache
+from typing import Any, TypeVar
+
+import msgspec
+from msgspec import inspect
+
+T = TypeVar("T")
+
+
+class Misfit(Exception):
+    """A value does not have the type that is asked for; ``str`` of this says why."""
+
+
+def fit(value: Any, kind: type[T]) -> T:
+    """``value`` as a ``kind``.
+
+    Raises:
+        Misfit: It is none.
+    """
+    try:
+        return msgspec.convert(value, kind)
+    except msgspec.ValidationError as error:
+        raise Misfit(complain(value, kind) or str(error)) from None
+
+
+def complain(value: Any, kind: type) -> str | None:
+    """What keeps ``value`` from being a ``kind``; None if nothing does."""
+    return _complain(value, _shape(kind))
+
+
+@cache
+def _shape(kind: type) -> inspect.Type:
+    return inspect.type_info(kind)
+
+
+def _complain(value: Any, shape: inspect.Type) -> str | None:
+    match shape:
+        case inspect.Metadata(type=inner, extra_json_schema={"title": title}):
+            return _integer(value, inner, title)
+        case inspect.UnionType(types=members):
+            if value is None:
+                return None
+            return _complain(value, next(m for m in members if not isinstance(m, inspect.NoneType)))
+        case inspect.StrType():
+            return None if isinstance(value, str) else _wrong(value, "a string")
+        case inspect.BoolType():
+            return None if isinstance(value, bool) else _wrong(value, "a boolean")
+        case inspect.NoneType():
+            return None if value is None else _wrong(value, "unit")
+        case inspect.EnumType(cls=cls):
+            return _variant(value, [member.value for member in cls])
+        case inspect.ListType(item_type=item) | inspect.VarTupleType(item_type=item):
+            if not isinstance(value, list):
+                return _wrong(value, "a sequence")
+            return _first(_complain(element, item) for element in value)
+        case inspect.DictType(value_type=item):
+            if not isinstance(value, dict):
+                return _wrong(value, "a map")
+            return _first(_complain(element, item) for element in value.values())
+        case inspect.StructType():
+            return _struct(value, shape)
+        case _:
+            return None
+
+
+def _struct(value: Any, shape: inspect.StructType) -> str | None:
+    """Members in the order they were written, then what is missing in the order of the type."""
+    if not isinstance(value, dict):
+        return _wrong(value, f"struct {getattr(shape.cls, 'wire_name', shape.cls.__name__)}")
+    fields = {field.encode_name: field for field in shape.fields}
+    for name, member in value.items():
+        if name in fields and (complaint := _complain(member, fields[name].type)):
+            return complaint
+    for name, field in fields.items():
+        if field.required and name not in value:
+            return f"missing field `{name}`"
+    return None
+
+
+def _integer(value: Any, shape: inspect.Type, title: str) -> str | None:
+    if isinstance(value, bool) or not isinstance(value, int | float):
+        return _wrong(value, title)
+    assert isinstance(shape, inspect.IntType)
+    low, high = shape.ge, shape.le
+    if isinstance(value, float) or (low is not None and value < low) or (high is not None and value > high):
+        return "invalid number"
+    return None
+
+
+def _variant(value: Any, allowed: list[str]) -> str | None:
+    if not isinstance(value, str):
+        return _wrong(value, "string or map")
+    if value in allowed:
+        return None
+    quoted = [f"`{name}`" for name in allowed]
+    expected = " or ".join(quoted) if len(quoted) < 3 else "one of " + ", ".join(quoted)
+    return f"unknown variant `{value}`, expected {expected}"
+
+
+def _first(complaints: Any) -> str | None:
+    return next(filter(None, complaints), None)
+
+
+def _wrong(value: Any, expected: str) -> str:
+    return f"invalid type: {_describe(value)}, expected {expected}"
+
+
+def _describe(value: Any) -> str:
+    match value:
+        case None:
+            return "null"
+        case bool():
+            return f"boolean `{str(value).lower()}`"
+        case str():
+            return f"string {quote(value)}"
+        case list():
+            return "sequence"
+        case dict():
+            return "map"
+        case _:
+            return "number"
+
+
+_ESCAPES = {'"': '\\"', "\\": "\\\\", "\n": "\\n", "\r": "\\r", "\t": "\\t", "\0": "\\0"}
+
+
+def quote(text: str) -> str:
+    """The text in quotes, with what cannot be seen spelled out."""
+    return '"' + "".join(map(_visible, text)) + '"'
+
+
+def _visible(char: str) -> str:
+    if char in _ESCAPES:
+        return _ESCAPES[char]
+    if char.isprintable() and not unicodedata.combining(char):
+        return char
+    return f"\\u{{{ord(char):x}}}"

@@ -1,0 +1,208 @@
+"""The envelope: messages in, answers and notifications out (pure).
+
+JSON-RPC 2.0 without the ``jsonrpc`` member.  What a message must look like, down
+to the words that name a fault, is the exec dialect's; others use the same shapes.
+"""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass
+from typing import Annotated, Any, ClassVar
+
+import msgspec
+
+from .complaint import Misfit, fit
+from .scan import MOST_NESTED, MOST_VALUES, Malformed, scan, trailing
+
+__all__ = ["ErrorBody", "Id", "Malformed", "Message", "Notification", "Request", "Response", "TraceContext"]
+
+Id = int | str
+
+UNPARSED: Id = -1
+"""The identifier in the answer to a message that could not be parsed."""
+
+_BAD_ID = "data did not match any variant of untagged enum RequestId"
+_decode = msgspec.json.Decoder().decode
+_encode = msgspec.json.Encoder().encode
+
+
+class TraceContext(msgspec.Struct):
+    """The caller's trace (W3C)."""
+
+    wire_name: ClassVar[str] = "W3cTraceContext"
+
+    traceparent: str | None = None
+    tracestate: str | None = None
+
+
+class ErrorBody(msgspec.Struct):
+    """An error, as an answer carries it."""
+
+    wire_name: ClassVar[str] = "JSONRPCErrorError"
+
+    code: Annotated[int, msgspec.Meta(ge=-(2**63), le=2**63 - 1, title="i64")]
+    message: str
+    data: Any = None
+
+
+@dataclass(slots=True)
+class Request:
+    """Something to be answered."""
+
+    id: Id
+    method: str
+    params: Any
+    trace: TraceContext | None = None
+
+
+@dataclass(slots=True)
+class Notification:
+    """Something told."""
+
+    method: str
+    params: Any
+
+
+@dataclass(slots=True)
+class Response:
+    """An answer to a request of ours."""
+
+    id: Id
+    result: Any = None
+    error: ErrorBody | None = None
+
+
+Message = Request | Notification | Response
+
+
+# In.
+
+
+def decode(text: bytes) -> Message:
+    """The message that ``text`` is.
+
+    Raises:
+        Malformed: It is none; the words say why.
+    """
+    try:
+        tree = _decode(text)
+    except (msgspec.DecodeError, RecursionError):
+        return _decode_slowly(text)
+    if not _is_plain(text, tree):
+        return _decode_slowly(text)
+    return _classify(tree)
+
+
+def _is_plain(text: bytes, tree: Any) -> bool:
+    """Whether the fast decoder's result can be trusted to be all there was.
+
+    It drops the first of two equal keys.  Without escapes every string of the
+    text is two quotation marks, so a text with more of them than the strings of
+    the result account for has lost some.  The counts of brackets and commas are
+    upper bounds of nesting and values.
+    """
+    openings = text.count(b"{") + text.count(b"[")
+    return (
+        openings <= MOST_NESTED
+        and openings + text.count(b",") < MOST_VALUES
+        and b"\\" not in text
+        and text.count(b'"') == 2 * _strings(tree)
+    )
+
+
+def _strings(tree: Any) -> int:
+    """Keys and string values in ``tree``."""
+    if type(tree) is str:
+        return 1
+    if type(tree) is dict:
+        count, members = len(tree), tree.values()
+    elif type(tree) is list:
+        count, members = 0, tree
+    else:
+        return 0
+    for member in members:
+        kind = type(member)
+        if kind is str:
+            count += 1
+        elif kind is dict or kind is list:
+            count += _strings(member)
+    return count
+
+
+def _decode_slowly(text: bytes) -> Message:
+    end = scan(text)
+    message = _classify(json.loads(text[:end], parse_int=_integer))
+    trailing(text, end)
+    return message
+
+
+def _integer(digits: str) -> int | float:
+    """Python refuses to convert very long integers; no field takes them anyway."""
+    return int(digits) if len(digits) < 1000 else float(digits)
+
+
+def _classify(tree: Any) -> Message:
+    if type(tree) is not dict:
+        raise Malformed("expected a JSON-RPC object")
+    method = tree.get("method")
+    key = tree.get("id")
+    if type(method) is str and (type(key) is int and -(2**63) <= key < 2**63 or type(key) is str):
+        trace = tree.get("trace")
+        if trace is not None:
+            _check_members(tree)
+            trace = fit(trace, TraceContext) if isinstance(trace, dict) else None
+        return Request(key, method, tree.get("params"), trace)
+    _check_members(tree)
+    if "method" in tree:
+        return Notification(tree["method"], tree.get("params"))
+    if "id" not in tree:
+        raise Malformed("missing field `id`")
+    if "result" in tree:
+        return Response(tree["id"], tree["result"])
+    return Response(tree["id"], error=fit(tree["error"], ErrorBody))
+
+
+def _check_members(tree: dict[str, Any]) -> None:
+    """Complain about the first member that does not fit, in the order they were written."""
+    is_request = "method" in tree and "id" in tree
+    try:
+        for name, value in tree.items():
+            if name == "method":
+                fit(value, str)
+            elif name == "id" and ("method" not in tree or is_request):
+                _check_id(value)
+            elif name == "trace" and is_request and value is not None:
+                fit(value, TraceContext)
+            elif name == "error" and "method" not in tree and "result" not in tree:
+                fit(value, ErrorBody)
+    except Misfit as misfit:
+        raise Malformed(str(misfit)) from None
+    if not {"method", "result", "error"} & tree.keys():
+        raise Malformed("missing field `error`")
+
+
+def _check_id(value: Any) -> None:
+    if type(value) is str or (type(value) is int and -(2**63) <= value < 2**63):
+        return
+    if type(value) is int and 2**64 <= value < 2**128:
+        raise Malformed(f"invalid type: integer `{value}` as u128, expected any value")
+    if type(value) is int and -(2**127) <= value < -(2**63):
+        raise Malformed(f"invalid type: integer `{value}` as i128, expected any value")
+    raise Malformed(_BAD_ID)
+
+
+# Out.
+
+
+def result(key: Id, value: Any) -> bytes:
+    """The answer to a request that worked."""
+    return b'{"id":%b,"result":%b}' % (_encode(key), _encode(value))
+
+
+def error(key: Id, code: int, message: str, data: Any = None) -> bytes:
+    """The answer to a request that did not."""
+    body: dict[str, Any] = {"code": code, "message": message}
+    if data is not None:
+        body["data"] = data
+    return b'{"error":%b,"id":%b}' % (_encode(body), _encode(key))

@@ -1,0 +1,251 @@
+"""Finds what is wrong with JSON text, and where (pure).
+
+The fast decoder only says that a text is bad, and lets repeated keys pass.  This
+reads the text once more, token by token, and names the first fault in the words
+and with the position that clients of the exec dialect know.  Also the judge of
+the limits on values and nesting.
+"""
+
+from __future__ import annotations
+
+import re
+
+MOST_VALUES = 262_144
+"""JSON values per message; each scalar, array and object counts, keys do not."""
+
+MOST_NESTED = 127
+"""Arrays and objects inside each other."""
+
+_BLANK = re.compile(rb"[ \t\n\r]*")
+_PLAIN = re.compile(rb'[^"\\\x00-\x1f]*')
+_NUMBER = re.compile(rb"-?(?:0|[1-9][0-9]*)(?:\.[0-9]+)?(?:[eE][+-]?[0-9]+)?")
+_NUMBER_START = re.compile(rb"-?(?:0(?![0-9])|0|[1-9][0-9]*)?(?:\.[0-9]*)?(?:(?<=[0-9])[eE][+-]?)?")
+_WORDS = {0x6E: b"null", 0x74: b"true", 0x66: b"false"}
+
+
+class Malformed(Exception):
+    """The message is not one; ``str`` of this says why."""
+
+
+class _Scanner:
+    """One pass over one text."""
+
+    def __init__(self, text: bytes) -> None:
+        self.text = text
+        self.at = 0
+        self.values = 0
+
+    # Faults.
+
+    def fault(self, what: str, at: int) -> Malformed:
+        """``at`` bytes of the text had been taken when the fault showed."""
+        line_start = self.text.rfind(b"\n", 0, at) + 1
+        line = self.text.count(b"\n", 0, at) + 1
+        return Malformed(f"{what} at line {line} column {at - line_start}")
+
+    def unexpected(self, what: str, container: str) -> Malformed:
+        """The byte at hand is wrong, or missing."""
+        if self.at >= len(self.text):
+            return self.fault(f"EOF while parsing {container}", self.at)
+        return self.fault(what, self.at + 1)
+
+    # Tokens.
+
+    def peek(self) -> int:
+        """The next byte that is not blank, or -1."""
+        match = _BLANK.match(self.text, self.at)
+        assert match is not None
+        self.at = match.end()
+        return self.text[self.at] if self.at < len(self.text) else -1
+
+    def scalar(self, first: int) -> None:
+        if first == 0x22:
+            self.string()
+        elif first in _WORDS:
+            self.word(_WORDS[first])
+        elif first == 0x2D or 0x30 <= first <= 0x39:
+            self.number()
+        else:
+            raise self.unexpected("expected value", "a value")
+
+    def word(self, word: bytes) -> None:
+        for byte in word:
+            if self.at >= len(self.text) or self.text[self.at] != byte:
+                raise self.unexpected("expected ident", "a value")
+            self.at += 1
+
+    def number(self) -> None:
+        match = _NUMBER.match(self.text, self.at)
+        if match is not None and not self._number_goes_on(match.end()):
+            self.at = match.end()
+            return
+        start = _NUMBER_START.match(self.text, self.at)
+        assert start is not None
+        self.at = start.end()
+        raise self.unexpected("invalid number", "a value")
+
+    def _number_goes_on(self, end: int) -> bool:
+        """Whether the number is followed by what only a number could need."""
+        rest = self.text[end : end + 1]
+        taken = self.text[self.at : end]
+        if rest.isdigit():
+            return True  # After a leading zero.
+        return (rest == b"." and not {b".", b"e", b"E"} & {taken[i : i + 1] for i in range(len(taken))}) or (
+            rest in (b"e", b"E") and b"e" not in taken.lower()
+        )
+
+    def string(self) -> str:
+        """Read a string; return what it says."""
+        text, start = self.text, self.at
+        self.at += 1
+        pieces: list[bytes] = []
+        while True:
+            match = _PLAIN.match(text, self.at)
+            assert match is not None
+            pieces.append(match.group())
+            self.at = match.end()
+            if self.at >= len(text):
+                raise self.fault("EOF while parsing a string", self.at)
+            byte = text[self.at]
+            self.at += 1
+            if byte == 0x22:
+                break
+            if byte != 0x5C:
+                raise self.fault(
+                    "control character (\\u0000-\\u001F) found while parsing a string", self.at
+                )
+            pieces.append(self.escape().encode())
+        try:
+            return b"".join(pieces).decode()
+        except UnicodeDecodeError:
+            raise self.fault("invalid unicode code point", self.at) from None
+
+    def escape(self) -> str:
+        if self.at >= len(self.text):
+            raise self.fault("EOF while parsing a string", self.at)
+        byte = self.text[self.at : self.at + 1]
+        self.at += 1
+        if byte != b"u":
+            plain = {b'"': '"', b"\\": "\\", b"/": "/", b"b": "\b", b"f": "\f", b"n": "\n", b"r": "\r", b"t": "\t"}
+            if byte not in plain:
+                raise self.fault("invalid escape", self.at)
+            return plain[byte]
+        high = self.hex4()
+        if 0xDC00 <= high <= 0xDFFF:
+            raise self.fault("lone leading surrogate in hex escape", self.at)
+        if not 0xD800 <= high <= 0xDBFF:
+            return chr(high)
+        for wanted in b"\\u":
+            if self.at >= len(self.text):
+                raise self.fault("EOF while parsing a string", self.at)
+            self.at += 1
+            if self.text[self.at - 1] != wanted:
+                raise self.fault("unexpected end of hex escape", self.at)
+        low = self.hex4()
+        if not 0xDC00 <= low <= 0xDFFF:
+            raise self.fault("lone leading surrogate in hex escape", self.at)
+        return chr(0x10000 + ((high - 0xD800) << 10) + low - 0xDC00)
+
+    def hex4(self) -> int:
+        digits = self.text[self.at : self.at + 4]
+        if len(digits) < 4:
+            raise self.fault("EOF while parsing a string", len(self.text))
+        self.at += 4
+        if not re.fullmatch(rb"[0-9a-fA-F]{4}", digits):
+            raise self.fault("invalid escape", self.at)
+        return int(digits, 16)
+
+    # Structure.
+
+    def value(self) -> None:
+        """Read one value, whatever is inside it, without recursion."""
+        open_keys: list[set[str] | None] = []  # An object's keys so far; None for an array.
+        while True:
+            closed = self.begin(open_keys)
+            while closed:
+                if not open_keys:
+                    return
+                closed = self.follow(open_keys)
+
+    def begin(self, open_keys: list[set[str] | None]) -> bool:
+        """Read the start of a value; say whether that was all of it."""
+        first = self.peek()
+        self.values += 1
+        if self.values > MOST_VALUES:
+            raise self.fault(f"JSON-RPC message exceeds the limit of {MOST_VALUES} JSON values", self.at)
+        if first not in (0x5B, 0x7B):
+            self.scalar(first)
+            return True
+        self.at += 1
+        if len(open_keys) >= MOST_NESTED:
+            raise self.fault("recursion limit exceeded", self.at)
+        if first == 0x5B:
+            open_keys.append(None)
+            byte = self.peek()
+            if byte == -1:
+                raise self.fault("EOF while parsing a list", self.at)
+            if byte != 0x5D:
+                return False
+        else:
+            open_keys.append(set())
+            byte = self.peek()
+            if byte != 0x7D:
+                self.key(open_keys, "an object")
+                return False
+        self.at += 1
+        open_keys.pop()
+        return True
+
+    def follow(self, open_keys: list[set[str] | None]) -> bool:
+        """After a value in a container: read up to the next one, or the container's end."""
+        keys = open_keys[-1]
+        end, container = (0x5D, "a list") if keys is None else (0x7D, "an object")
+        byte = self.peek()
+        if byte == end:
+            self.at += 1
+            open_keys.pop()
+            return True
+        if byte != 0x2C:
+            raise self.unexpected(f"expected `,` or `{chr(end)}`", container)
+        self.at += 1
+        if self.peek() == end:
+            raise self.fault("trailing comma", self.at + 1)
+        if keys is not None:
+            self.key(open_keys, "a value")
+        elif self.at >= len(self.text):
+            raise self.fault("EOF while parsing a value", self.at)
+        return False
+
+    def key(self, open_keys: list[set[str] | None], container: str) -> None:
+        """Read a member's key and its colon."""
+        if self.peek() != 0x22:
+            raise self.unexpected("key must be a string", container)
+        name = self.string()
+        byte = self.peek()
+        keys = open_keys[-1]
+        assert keys is not None
+        if name in keys:
+            raise self.fault(f"duplicate JSON object key `{name}`", self.at + (byte == 0x7D))
+        keys.add(name)
+        if byte != 0x3A:
+            raise self.unexpected("expected `:`", "an object")
+        self.at += 1
+
+
+def scan(text: bytes) -> int:
+    """Where the first value of ``text`` ends.
+
+    Raises:
+        Malformed: It has a fault, a repeated key, or too much in it.
+    """
+    scanner = _Scanner(text)
+    scanner.value()
+    return scanner.at
+
+
+def trailing(text: bytes, end: int) -> None:
+    """Check that nothing but blanks comes after ``end``."""
+    scanner = _Scanner(text)
+    scanner.at = end
+    if scanner.peek() != -1:
+        raise scanner.fault("trailing characters", scanner.at + 1)

@@ -1,0 +1,193 @@
+"""WebSocket frames, the server's side (RFC 6455; pure).
+
+What must hold: a frame is judged by its header alone, before its payload is
+there, so that nobody makes us collect what we will refuse.
+"""
+
+from __future__ import annotations
+
+import base64
+import hashlib
+from collections.abc import Iterator
+from enum import IntEnum
+
+from .masking import unmask
+
+_ACCEPT_SALT = b"258EAFA5-E914-47DA-95CA-C5AB0DC85B11"
+
+
+class Op(IntEnum):
+    """What a frame is."""
+
+    CONTINUATION = 0
+    TEXT = 1
+    BINARY = 2
+    CLOSE = 8
+    PING = 9
+    PONG = 10
+
+
+class CloseCode(IntEnum):
+    """Why a connection ends."""
+
+    NORMAL = 1000
+    GOING_AWAY = 1001
+    PROTOCOL_ERROR = 1002
+    NO_STATUS = 1005
+    INVALID_TEXT = 1007
+    POLICY_VIOLATION = 1008
+    TOO_BIG = 1009
+    INTERNAL_ERROR = 1011
+
+
+class Violation(Exception):
+    """The peer broke the rules; the connection ends with this code and reason."""
+
+    def __init__(self, code: CloseCode, reason: str) -> None:
+        super().__init__(code, reason)
+        self.code = code
+        self.reason = reason
+
+
+def accept_key(key: str) -> str:
+    """The proof that we read the client's upgrade request."""
+    digest = hashlib.sha1(key.encode("latin-1") + _ACCEPT_SALT, usedforsecurity=False).digest()
+    return base64.b64encode(digest).decode()
+
+
+# Out.
+
+
+def header(op: int, length: int, *, final: bool = True) -> bytes:
+    """What comes before a payload of ``length`` bytes."""
+    first = op | 0x80 if final else op
+    if length < 126:
+        return bytes((first, length))
+    if length < 65_536:
+        return b"%c\x7e%c%c" % (first, length >> 8, length & 0xFF)
+    return b"%c\x7f%b" % (first, length.to_bytes(8, "big"))
+
+
+def close_frame(code: CloseCode, reason: str) -> bytes:
+    """A close frame; the reason is cut to what fits, between characters."""
+    text = reason.encode()[:123].decode(errors="ignore").encode()
+    payload = code.to_bytes(2, "big") + text
+    return header(Op.CLOSE, len(payload)) + payload
+
+
+# In.
+
+
+class FrameReader:
+    """Turns bytes into frames of control and whole messages."""
+
+    __slots__ = ("_frame_limit", "_message", "_message_limit", "_op", "_partial")
+
+    def __init__(self, *, frame_limit: int, message_limit: int) -> None:
+        self._frame_limit = frame_limit
+        self._message_limit = message_limit
+        # Made when first needed: an idle connection holds neither.
+        self._partial: bytearray | None = None
+        self._message: list[bytes] | None = None
+        self._op = Op.TEXT
+
+    def feed(self, data: memoryview) -> Iterator[tuple[Op, bytes]]:
+        """What ``data`` completes: messages as TEXT or BINARY, and control frames.
+
+        ``data`` is not kept.  The iterator must be exhausted before the next call.
+
+        Raises:
+            Violation: The peer broke the rules.
+        """
+        if self._partial is not None:
+            self._partial += data
+            data = memoryview(self._partial)
+        at, size = 0, len(data)
+        while size - at >= 2:
+            first, second = data[at], data[at + 1]
+            length, start = second & 0x7F, at + 6
+            if length == 126:
+                if size - at < 4:
+                    break
+                length, start = data[at + 2] << 8 | data[at + 3], at + 8
+            elif length == 127:
+                if size - at < 10:
+                    break
+                length, start = int.from_bytes(data[at + 2 : at + 10], "big"), at + 14
+            op = self._judge(first, second, length)
+            end = start + length
+            if end > size:
+                break
+            payload = unmask(data[start:end], bytes(data[start - 4 : start]))
+            at = end
+            if op >= Op.CLOSE:
+                yield op, payload
+            elif first & 0x80 and self._message is None:
+                yield op, _checked(op, payload)
+            else:
+                yield from self._fragment(op, payload, final=bool(first & 0x80))
+        self._keep(data[at:])
+
+    def _keep(self, rest: memoryview) -> None:
+        if not rest:
+            self._partial = None
+        elif self._partial is None or len(rest) != len(self._partial):
+            self._partial = bytearray(rest)
+
+    def _judge(self, first: int, second: int, length: int) -> Op:
+        """What the frame is, if it may be here."""
+        if first & 0x70:
+            raise Violation(CloseCode.PROTOCOL_ERROR, "reserved bits are set")
+        if not second & 0x80:
+            raise Violation(CloseCode.PROTOCOL_ERROR, "frames from a client must be masked")
+        try:
+            op = Op(first & 0x0F)
+        except ValueError:
+            raise Violation(CloseCode.PROTOCOL_ERROR, f"unknown opcode {first & 0x0F}") from None
+        if op >= Op.CLOSE:
+            if length > 125 or not first & 0x80:
+                raise Violation(CloseCode.PROTOCOL_ERROR, "a control frame is too long or fragmented")
+            return op
+        if (op is Op.CONTINUATION) is (self._message is None):
+            raise Violation(CloseCode.PROTOCOL_ERROR, "fragments are out of order")
+        if length > self._frame_limit:
+            raise Violation(
+                CloseCode.TOO_BIG, f"frame of {length} bytes is over the limit of {self._frame_limit}"
+            )
+        if self._message is not None and sum(map(len, self._message)) + length > self._message_limit:
+            raise Violation(CloseCode.TOO_BIG, f"message is over the limit of {self._message_limit} bytes")
+        return op
+
+    def _fragment(self, op: Op, payload: bytes, *, final: bool) -> Iterator[tuple[Op, bytes]]:
+        if self._message is None:
+            self._op, self._message = op, []
+        self._message.append(payload)
+        if final:
+            whole, self._message = b"".join(self._message), None
+            yield self._op, _checked(self._op, whole)
+
+
+def _checked(op: Op, payload: bytes) -> bytes:
+    if op is Op.TEXT and not payload.isascii():
+        try:
+            payload.decode()
+        except UnicodeDecodeError:
+            raise Violation(CloseCode.INVALID_TEXT, "a text message is not UTF-8") from None
+    return payload
+
+
+def close_reason(payload: bytes) -> CloseCode | int:
+    """The code in a peer's close frame.
+
+    Raises:
+        Violation: The frame is ill-formed.
+    """
+    if not payload:
+        return CloseCode.NO_STATUS
+    code = int.from_bytes(payload[:2], "big")
+    if len(payload) == 1 or not (1000 <= code <= 1003 or 1007 <= code <= 1014 or 3000 <= code <= 4999):
+        raise Violation(CloseCode.PROTOCOL_ERROR, "ill-formed close frame")
+    _checked(Op.TEXT, payload[2:])
+    return code
+
+

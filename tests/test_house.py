@@ -1,0 +1,356 @@
+"""The rules of the house as code: what a reviewer should not have to look for.
+
+A rule is a function from a module to complaints.  Each rule is run on every file it applies to, and once on
+a piece of code that breaks it, because a rule that cannot complain is not a rule.
+"""
+
+from __future__ import annotations
+
+import ast
+import io
+import re
+import textwrap
+import tokenize
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from functools import cache
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).resolve().parents[1]
+PACKAGE = "src/holdfast"
+
+# Beyond these a reader loses the thread; a comment may argue that splitting would lose it sooner.
+MAX_FILE_LINES = 400
+MAX_FUNCTION_LINES = 60
+LONG_BECAUSE = re.compile(r"#\s*house: long because \w+")
+
+# Names that say nothing about what is inside; the plural is meant too.
+EMPTY_NAMES = {"util", "helper", "common", "misc", "manager", "handler", "base"}
+
+# A task ends before its owner does.  These modules own tasks; all others ask them.
+TASK_OWNERS = {
+    f"{PACKAGE}/server/connection.py",
+    f"{PACKAGE}/server/app.py",
+    f"{PACKAGE}/client/link.py",
+}
+
+BROAD_EXCEPT_MARK = re.compile(r"#\s*noqa:\s*BLE001\b")
+
+# Modules whose tests are not in the mirrored file under tests/unit: module -> the file that covers it, both
+# as paths from the root of the repository.
+COVERED_BY: dict[str, str] = {}
+
+
+@dataclass(frozen=True)
+class Module:
+    """A Python file, read once: its path from the root, its text, its syntax tree."""
+
+    path: str
+    text: str
+    tree: ast.Module
+
+    def comments(self) -> Iterator[tuple[int, int, str]]:
+        """Give line, column and text of each comment."""
+        for token in tokenize.generate_tokens(io.StringIO(self.text).readline):
+            if token.type == tokenize.COMMENT:
+                yield *token.start, token.string
+
+
+Rule = Callable[[Module], Iterator[str]]
+Function = ast.FunctionDef | ast.AsyncFunctionDef
+
+
+def parse(path: str, text: str) -> Module:
+    return Module(path, text, ast.parse(text, path))
+
+
+@cache
+def read(path: str) -> Module:
+    return parse(path, (ROOT / path).read_text(encoding="utf-8"))
+
+
+def python_files(folder: str) -> list[str]:
+    return sorted(path.relative_to(ROOT).as_posix() for path in (ROOT / folder).rglob("*.py"))
+
+
+SOURCES = python_files(PACKAGE)
+TESTS = python_files("tests")
+
+
+# Rules for every file.
+
+
+def too_long(module: Module) -> Iterator[str]:
+    """A file over the limit, unless a comment at the left margin argues for it."""
+    lines = len(module.text.splitlines())
+    argued = any(column == 0 and LONG_BECAUSE.match(text) for _, column, text in module.comments())
+    if lines > MAX_FILE_LINES and not argued:
+        yield f"{lines} lines, more than {MAX_FILE_LINES}"
+
+
+def long_function(module: Module) -> Iterator[str]:
+    """A function over the limit, its docstring apart, unless a comment inside it argues for it."""
+    for node in ast.walk(module.tree):
+        if not isinstance(node, Function):
+            continue
+        last = node.end_lineno or node.lineno
+        lines = last - node.lineno + 1 - docstring_lines(node)
+        argued = any(
+            node.lineno <= line <= last and LONG_BECAUSE.match(text) for line, _, text in module.comments()
+        )
+        if lines > MAX_FUNCTION_LINES and not argued:
+            yield f"{node.lineno}: {node.name} has {lines} lines, more than {MAX_FUNCTION_LINES}"
+
+
+def docstring_lines(node: Function) -> int:
+    if ast.get_docstring(node) is None:
+        return 0
+    docstring = node.body[0]
+    return (docstring.end_lineno or docstring.lineno) - docstring.lineno + 1
+
+
+def no_docstring(module: Module) -> Iterator[str]:
+    """A module that does not say what it is for."""
+    if not ast.get_docstring(module.tree):
+        yield "the module has no docstring"
+
+
+def empty_name(module: Module) -> Iterator[str]:
+    """A file or folder with a name that fits anything."""
+    for part in Path(module.path).with_suffix("").parts:
+        for word in part.split("_"):
+            if word.removesuffix("s") in EMPTY_NAMES:
+                yield f"{part!r} does not say what is in it"
+
+
+# Rules for the source.
+
+
+def prints(module: Module) -> Iterator[str]:
+    """Output to the terminal from anything but the command line."""
+    if module.path.startswith(f"{PACKAGE}/cli/"):
+        return
+    for node in ast.walk(module.tree):
+        if isinstance(node, ast.Name) and node.id == "print":
+            yield f"{node.lineno}: print belongs to the command line"
+
+
+def makes_tasks(module: Module) -> Iterator[str]:
+    """A task made by a module that does not own tasks."""
+    if module.path in TASK_OWNERS:
+        return
+    for line, name in mentions(module.tree):
+        if name.rpartition(".")[2] in {"create_task", "ensure_future"}:
+            yield f"{line}: {name} outside the owners of tasks"
+
+
+def sleeps(module: Module) -> Iterator[str]:
+    """A pause where an event or a deadline is meant."""
+    for line, name in mentions(module.tree):
+        if name in {"time.sleep", "asyncio.sleep"}:
+            yield f"{line}: {name}"
+
+
+def broad_except(module: Module) -> Iterator[str]:
+    """An except that swallows any exception and is not marked as meant."""
+    marked = {line for line, _, text in module.comments() if BROAD_EXCEPT_MARK.search(text)}
+    for node in ast.walk(module.tree):
+        if not isinstance(node, ast.ExceptHandler) or not is_broad(node) or raises_again(node):
+            continue
+        if node.lineno not in marked:
+            yield f"{node.lineno}: broad except without a `noqa: BLE001`"
+
+
+def is_broad(handler: ast.ExceptHandler) -> bool:
+    kinds = handler.type.elts if isinstance(handler.type, ast.Tuple) else [handler.type]
+    return any(
+        kind is None or (isinstance(kind, ast.Name) and kind.id in {"Exception", "BaseException"})
+        for kind in kinds
+    )
+
+
+def raises_again(handler: ast.ExceptHandler) -> bool:
+    last = handler.body[-1]
+    return isinstance(last, ast.Raise) and last.exc is None
+
+
+def mentions(tree: ast.Module) -> Iterator[tuple[int, str]]:
+    """Give line and name, as far as it can be read off, of what is used from a module or an object."""
+    for node in ast.walk(tree):
+        match node:
+            case ast.ImportFrom(module=str(module), names=names):
+                for alias in names:
+                    yield node.lineno, f"{module}.{alias.name}"
+            case ast.Attribute(value=ast.Name(id=owner), attr=name):
+                yield node.lineno, f"{owner}.{name}"
+            case ast.Attribute(attr=name):
+                yield node.lineno, f"(...).{name}"
+
+
+FILE_RULES: list[Rule] = [too_long, long_function, no_docstring, empty_name]
+SOURCE_RULES: list[Rule] = [prints, makes_tasks, sleeps, broad_except]
+
+
+@pytest.mark.parametrize("rule", FILE_RULES, ids=lambda rule: rule.__name__)
+@pytest.mark.parametrize("path", SOURCES + TESTS)
+def test_every_file_keeps(path: str, rule: Rule) -> None:
+    """Size, docstring and name are what a newcomer meets first."""
+    assert list(rule(read(path))) == []
+
+
+@pytest.mark.parametrize("rule", SOURCE_RULES, ids=lambda rule: rule.__name__)
+@pytest.mark.parametrize("path", SOURCES)
+def test_the_source_keeps(path: str, rule: Rule) -> None:
+    """Each of these was once the beginning of a lost exception, a race or a noise on a protocol stream."""
+    assert list(rule(read(path))) == []
+
+
+# The mirror of the source.
+
+
+def test_there_is_a_source_to_look_at() -> None:
+    """With a wrong path every rule above would be kept by nobody."""
+    assert f"{PACKAGE}/__init__.py" in SOURCES
+
+
+def is_public(path: str) -> bool:
+    return not any(part.startswith("_") for part in Path(path).parts)
+
+
+def mirror(path: str) -> str:
+    """Give the test module that a source module has by default."""
+    inside = Path(path).relative_to(PACKAGE)
+    return (Path("tests/unit") / inside.with_name(f"test_{inside.name}")).as_posix()
+
+
+@pytest.mark.parametrize("path", [path for path in SOURCES if is_public(path)])
+def test_a_public_module_has_its_test_module(path: str) -> None:
+    """Who changes a module finds its tests from the path alone, or from one table."""
+    expected = COVERED_BY.get(path, mirror(path))
+
+    assert (ROOT / expected).is_file(), f"{expected} does not exist"
+
+
+def test_the_table_of_covered_modules_is_not_stale() -> None:
+    """An entry for a module that has gone, or that has its own test module, misleads."""
+    stale = [path for path in COVERED_BY if path not in SOURCES or (ROOT / mirror(path)).is_file()]
+
+    assert stale == []
+
+
+# Errors and their explanations.
+
+
+def subclasses(root: str, modules: list[Module]) -> set[str]:
+    """Give the names of all classes below one class, wherever they are defined."""
+    parents = {
+        node.name: {
+            base.attr if isinstance(base, ast.Attribute) else ast.unparse(base) for base in node.bases
+        }
+        for module in modules
+        for node in ast.walk(module.tree)
+        if isinstance(node, ast.ClassDef)
+    }
+    found: set[str] = set()
+    family = {root}
+    while more := {name for name, bases in parents.items() if bases & family} - found:
+        found |= more
+        family |= more
+    return found
+
+
+def defines_explain(module: Module) -> bool:
+    return any(isinstance(node, Function) and node.name == "explain" for node in module.tree.body)
+
+
+def used_names(module: Module) -> set[str]:
+    """Give every name the module uses; what it only imports does not count."""
+    nodes = list(ast.walk(module.tree))
+    names = {node.id for node in nodes if isinstance(node, ast.Name)}
+    return names | {node.attr for node in nodes if isinstance(node, ast.Attribute)}
+
+
+EXPLAINERS = [
+    path for path in SOURCES if path.startswith(f"{PACKAGE}/dialects/") and defines_explain(read(path))
+]
+
+
+def test_some_dialect_explains_errors() -> None:
+    """Without a single `explain` the next test would have nothing to look at."""
+    assert EXPLAINERS != []
+
+
+@pytest.mark.parametrize("path", EXPLAINERS)
+def test_a_dialect_explains_every_error(path: str) -> None:
+    """An error without a case reaches the client as an internal error that says nothing."""
+    errors = subclasses("HoldfastError", [read(source) for source in SOURCES])
+
+    assert errors != set()
+    assert sorted(errors - used_names(read(path))) == []
+
+
+# The rules themselves.
+
+LONG_BODY = "\n".join(["    pass"] * MAX_FUNCTION_LINES)
+LONG_DOCSTRING = '    """Say.\n' + "\n" * MAX_FUNCTION_LINES + '    """'
+
+
+@pytest.mark.parametrize(
+    ("rule", "text"),
+    [
+        (too_long, "pass\n" * (MAX_FILE_LINES + 1)),
+        (long_function, f"def f():\n{LONG_BODY}"),
+        (long_function, f"class C:\n    async def f():\n{textwrap.indent(LONG_BODY, '    ')}"),
+        (no_docstring, "x = 1"),
+        (prints, "print('x')"),
+        (makes_tasks, "asyncio.create_task(f())"),
+        (makes_tasks, "asyncio.get_running_loop().create_task(f())"),
+        (makes_tasks, "from asyncio import ensure_future"),
+        (sleeps, "await_ = asyncio.sleep(1)"),
+        (sleeps, "from time import sleep"),
+        (broad_except, "try: f()\nexcept Exception: g()"),
+        (broad_except, "try: f()\nexcept (OSError, BaseException) as e: g()"),
+        (broad_except, "try: f()\nexcept: g()"),
+    ],
+)
+def test_a_rule_sees_what_breaks_it(rule: Rule, text: str) -> None:
+    """A rule that stopped complaining would look like a house in order."""
+    assert len(list(rule(parse(f"{PACKAGE}/engine/x.py", text)))) == 1
+
+
+@pytest.mark.parametrize(
+    ("rule", "text"),
+    [
+        (too_long, "# house: long because it is one table\n" + "pass\n" * MAX_FILE_LINES),
+        (long_function, f"def f():\n    # house: long because it is one match\n{LONG_BODY}"),
+        (long_function, f"def f():\n{LONG_DOCSTRING}\n    pass"),
+        (sleeps, "self.sleep(1)"),
+        (broad_except, "try: f()\nexcept Exception:  # noqa: BLE001\n    g()"),
+        (broad_except, "try: f()\nexcept BaseException:\n    g()\n    raise"),
+        (broad_except, "try: f()\nexcept OSError: g()"),
+    ],
+)
+def test_a_rule_lets_pass_what_is_argued_or_meant(rule: Rule, text: str) -> None:
+    """A rule that complains about good code teaches people to silence it."""
+    assert list(rule(parse(f"{PACKAGE}/engine/x.py", text))) == []
+
+
+@pytest.mark.parametrize("name", ["utils.py", "process_manager.py", "helpers/ring.py", "base.py"])
+def test_a_name_that_says_nothing_is_seen(name: str) -> None:
+    """Such a module takes in whatever has no place, and grows."""
+    assert len(list(empty_name(parse(f"{PACKAGE}/{name}", "")))) == 1
+
+
+def test_only_the_command_line_prints_and_only_owners_make_tasks() -> None:
+    """The exceptions are places, so that they need no mark in the code."""
+    assert list(prints(parse(f"{PACKAGE}/cli/commands.py", "print('x')"))) == []
+    assert list(makes_tasks(parse(f"{PACKAGE}/server/app.py", "asyncio.create_task(f())"))) == []
+
+
+def test_subclasses_are_found_through_generations() -> None:
+    """An error below `Refused` is as much a HoldfastError as `Refused` itself."""
+    module = parse("x.py", "class A: ...\nclass B(A): ...\nclass C(errors.B): ...\nclass D: ...")
+
+    assert subclasses("A", [module]) == {"B", "C"}
