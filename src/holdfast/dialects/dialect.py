@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Callable, Coroutine, Mapping
 from dataclasses import dataclass
 from typing import Any, Protocol
 
@@ -68,11 +68,11 @@ class Method:
 
     decode: Callable[[Any], Any]
     """Params from the wire to their type; raises ``BadRequest``."""
-    handle: Callable[[Any, Any], Awaitable[Any]]
+    handle: Callable[[Any, Any], Coroutine[Any, Any, Any]]
     """(conversation, params) -> result; raises ``HoldfastError``."""
     family: str = ""
     """What the method is about, for error texts."""
-    name_of: Callable[[Any], str] | None = None
+    name_of: Callable[[Any], str | None] = lambda params: None
     """The process that a request is about: it waits while that process is starting."""
     starts: bool = False
     """Starts that process.  Goes on to its end when the connection is lost."""

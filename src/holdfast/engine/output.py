@@ -37,6 +37,9 @@ _PACE = 0.001
 class Speaker(Protocol):
     """The process behind a descriptor."""
 
+    writes: int
+    """How often somebody wrote to its stdin."""
+
     def ready(self) -> bool:
         """Whether more output may be read now; after a no, ``resume`` is called later."""
 
@@ -49,7 +52,7 @@ class Speaker(Protocol):
 class Output:
     """One output of a child: stdout, stderr, or a terminal."""
 
-    __slots__ = ("_fd", "_last", "_loop", "_poller", "_run", "_speaker", "_stream", "_watched")
+    __slots__ = ("_fd", "_last", "_loop", "_poller", "_run", "_speaker", "_stream", "_watched", "_writes")
 
     def __init__(
         self, stream: Stream, fd: int, speaker: Speaker, *, loop: asyncio.AbstractEventLoop, poller: Poller
@@ -61,6 +64,7 @@ class Output:
         self._poller = poller
         self._run = 0
         self._last = 0.0
+        self._writes = 0
         self._watched = True
         poller.add(fd, self)
 
@@ -114,18 +118,18 @@ class Output:
         """After a run of small pieces in quick succession, let them gather for a moment.
 
         Halves the cost of a child that writes 64 bytes at a time, and delays no
-        lone line: only a run gets here, and ``prompt`` ends it.
+        lone line: only a run gets here, and a write to stdin, whose answer the
+        next piece may be, ends it.
         """
         now = self._loop.time()
-        self._run = self._run + 1 if now - self._last < _PACE else 0
+        if now - self._last < _PACE and self._writes == self._speaker.writes:
+            self._run += 1
+        else:
+            self._run, self._writes = 0, self._speaker.writes
         self._last = now
         if self._run > _SMALL_RUN:
             self.pause()
             self._loop.call_later(_PACE, self.resume)
-
-    def prompt(self) -> None:
-        """Somebody typed: what comes next may be the answer, so do not let it gather."""
-        self._run = 0
 
     # Stop and go.
 

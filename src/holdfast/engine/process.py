@@ -61,6 +61,7 @@ class LocalProcess:
         "_watches",
         "exit_code",
         "pid",
+        "writes",
     )
 
     # Birth.
@@ -84,6 +85,7 @@ class LocalProcess:
         self._on_closed = on_closed
         self._state = State.RUNNING
         self._seq = 0
+        self.writes = 0
         self._watches: tuple[LocalWatch, ...] = ()
         self._waiting: list[asyncio.Future[None]] | None = None
         self._stdin = (
@@ -236,9 +238,9 @@ class LocalProcess:
             return WriteStatus.STDIN_CLOSED
         if self._state is State.TERMINATING:
             raise StdinFailed
-        for output in self._outputs:
-            output.prompt()
-        return await self._stdin.write(data, write_id)
+        self.writes += 1
+        status = self._stdin.try_write(data, write_id)
+        return status if status is not None else await self._stdin.write(data, write_id)
 
     async def interrupt(self) -> None:
         if self._state is State.RUNNING:

@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import asyncio
 import os
-from collections import deque
+from collections import OrderedDict, deque
 
 from holdfast.config import EngineLimits
 from holdfast.model import WriteStatus
@@ -40,7 +40,7 @@ class Stdin:
         self._limits = limits
         self._watched = False
         # Made when first needed: most processes never get a byte.
-        self._ids: dict[str, None] | None = None
+        self._ids: OrderedDict[str, None] | None = None
         self._queue: deque[bytes | memoryview] = _EMPTY
         self._queued = 0
         self._line: deque[_Waiting] | None = None
@@ -49,12 +49,17 @@ class Stdin:
     def closed(self) -> bool:
         return self._fd is None
 
+    def try_write(self, data: bytes, write_id: str) -> WriteStatus | None:
+        """Queue ``data``, if that can be done without waiting."""
+        if self._line or not self._has_room():
+            return WriteStatus.ACCEPTED if self._ids is not None and write_id in self._ids else None
+        return self._take(data, write_id)
+
     async def write(self, data: bytes, write_id: str) -> WriteStatus:
-        """Queue ``data``; waits while the queue is full.  See ``Process.write``."""
-        if self._ids is not None and write_id in self._ids:
-            return WriteStatus.ACCEPTED
-        if not self._line and self._has_room():
-            return self._take(data, write_id)
+        """Queue ``data`` when it is its turn.  See ``Process.write``."""
+        status = self.try_write(data, write_id)
+        if status is not None:
+            return status
         if self._line is None:
             self._line = deque()
         answer: asyncio.Future[WriteStatus] = self._loop.create_future()
@@ -95,7 +100,7 @@ class Stdin:
     def _take(self, data: bytes, write_id: str) -> WriteStatus:
         """Make ``data`` ours, unless it was before or nobody can read it."""
         if self._ids is None:
-            self._ids, self._queue = {}, deque()
+            self._ids, self._queue = OrderedDict(), deque()
         if write_id in self._ids:
             return WriteStatus.ACCEPTED
         if self._fd is None:
@@ -109,7 +114,7 @@ class Stdin:
                 return WriteStatus.STDIN_CLOSED
         self._ids[write_id] = None
         if len(self._ids) > self._limits.write_ids:
-            del self._ids[next(iter(self._ids))]
+            self._ids.popitem(last=False)
         return WriteStatus.ACCEPTED
 
     def _flush(self) -> None:

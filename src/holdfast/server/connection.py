@@ -111,7 +111,7 @@ class Connection:
         """Take one message.  The only door in."""
         if self._inbox is not None:
             self._inbox.append(text)
-        elif self._channel.unsent > self._limits.unsent_bytes:
+        elif self._channel.congested and self._channel.unsent > self._limits.unsent_bytes:
             # The peer sends and does not read: it waits for itself, we do not grow.
             self._inbox = deque((text,))
             self._channel.hold()
@@ -127,7 +127,7 @@ class Connection:
             wire = self._conversation.malformed(str(malformed))
             self.send(jsonrpc.error(jsonrpc.UNPARSED, wire.code, wire.message))
             return
-        if isinstance(message, Request):
+        if type(message) is Request:
             self._dispatch.request(message, len(text))
             return
         try:

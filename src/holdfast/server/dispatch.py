@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import logging
 from collections import deque
-from collections.abc import Callable, Coroutine
+from collections.abc import Awaitable, Callable, Coroutine
 from dataclasses import dataclass
 from time import perf_counter
 from typing import Any
@@ -24,7 +24,7 @@ from holdfast.telemetry import Telemetry
 from holdfast.wire import jsonrpc
 from holdfast.wire.jsonrpc import Id, Request
 
-from .eager import Done, run_ahead
+from .eager import Rest, run_ahead
 
 _log = logging.getLogger(__name__)
 
@@ -51,9 +51,10 @@ class Dispatch:
 
     __slots__ = (
         "_conversation",
-        "_endpoint",
         "_held",
         "_limits",
+        "_methods",
+        "_recording",
         "_send",
         "_spawn",
         "_telemetry",
@@ -72,11 +73,12 @@ class Dispatch:
         limits: ConnectionLimits,
     ) -> None:
         """``spawn`` runs a coroutine as a task of the connection; True if it outlives it."""
-        self._endpoint = endpoint
+        self._methods = endpoint.methods
         self._conversation = conversation
         self._send = send
         self._spawn = spawn
         self._telemetry = telemetry
+        self._recording = telemetry.recording
         self._limits = limits
         self._waiting = 0
         self._waiting_bytes = 0
@@ -85,21 +87,21 @@ class Dispatch:
 
     def request(self, request: Request, size: int) -> None:
         """Take a request."""
-        received = perf_counter() if self._telemetry.recording else 0.0
-        method = self._endpoint.methods.get(request.method)
+        received = perf_counter() if self._recording else 0.0
+        method = self._methods.get(request.method)
         try:
             if method is None:
                 raise UnknownMethod(request.method)
             params = method.decode(request.params)
             self._conversation.gate(method)
-            if method.waits:
+            if self._waiting and method.waits:
                 self._check_room(size)
         except HoldfastError as error:
             name = request.method if method is not None else "unknown"
             self._send(self._refusal(request.id, error))
             self._record(name, "error", received, received)
             return
-        process = method.name_of(params) if method.name_of is not None else None
+        process = method.name_of(params) if self._held or method.starts else None
         self._admit(Call(request.id, request.method, method, params, size, process, received))
 
     def _check_room(self, size: int) -> None:
@@ -114,7 +116,7 @@ class Dispatch:
             self._held[call.process].append(call)
             self._count(call, 1)
             return
-        if self._telemetry.recording:
+        if self._recording:
             call.started = perf_counter()
         if call.method.starts:
             assert call.process is not None
@@ -126,18 +128,19 @@ class Dispatch:
             self._spawn(self._finish(call, call.method.handle(self._conversation, call.params)), True)
             return
         try:
-            rest = run_ahead(call.method.handle(self._conversation, call.params))
-        except Done as done:
-            self._succeed(call, done.value)
+            result = run_ahead(call.method.handle(self._conversation, call.params))
         except HoldfastError as error:
             self._fail(call, error)
         except Exception:  # noqa: BLE001  (the one place where a handler's failure ends)
             self._break(call)
         else:
-            self._count(call, 1)
-            self._spawn(self._finish(call, rest), False)
+            if type(result) is Rest:
+                self._count(call, 1)
+                self._spawn(self._finish(call, result), False)
+            else:
+                self._succeed(call, result)
 
-    async def _finish(self, call: Call, rest: Coroutine[Any, Any, Any]) -> None:
+    async def _finish(self, call: Call, rest: Awaitable[Any]) -> None:
         """Wait for the call's result and answer."""
         try:
             result = await rest
@@ -172,7 +175,8 @@ class Dispatch:
 
     def _succeed(self, call: Call, result: Any) -> None:
         self._send(jsonrpc.result(call.key, result))
-        self._record(call.name, "success", call.received, call.started)
+        if self._recording:
+            self._record(call.name, "success", call.received, call.started)
 
     def _fail(self, call: Call, error: HoldfastError) -> None:
         self._send(self._refusal(call.key, error))
@@ -188,7 +192,7 @@ class Dispatch:
         return jsonrpc.error(key, wire.code, wire.message, wire.data)
 
     def _record(self, name: str, result: str, received: float, started: float) -> None:
-        if self._telemetry.recording:
+        if self._recording:
             self._telemetry.request_done(
                 name, result, queued=started - received, handled=perf_counter() - started
             )

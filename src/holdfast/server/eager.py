@@ -7,56 +7,50 @@ really waits becomes a task.  (From Python 3.12 on, ``asyncio`` calls this eager
 
 from __future__ import annotations
 
-import types
 from collections.abc import Coroutine, Generator
-from typing import Any, TypeVar
+from typing import Any, Generic, TypeVar
 
 T = TypeVar("T")
 
 
-class Done(Exception):
-    """The coroutine has returned ``value`` without waiting."""
+class Rest(Generic[T]):
+    """What is left of a coroutine that waits.  To be awaited once, in a task."""
 
-    def __init__(self, value: Any) -> None:
-        self.value = value
+    __slots__ = ("_coroutine", "_waiting")
+
+    def __init__(self, coroutine: Coroutine[Any, Any, T], waiting: Any) -> None:
+        self._coroutine = coroutine
+        self._waiting = waiting
+
+    def __await__(self) -> Generator[Any, Any, T]:
+        coroutine, waiting = self._coroutine, self._waiting
+        while True:
+            try:
+                value = yield waiting
+            except GeneratorExit:
+                coroutine.close()
+                raise
+            except BaseException as error:  # noqa: BLE001  (it is passed on, whatever it is)
+                step: Any = coroutine.throw
+                value = error
+            else:
+                step = coroutine.send
+            try:
+                waiting = step(value)
+            except StopIteration as stop:
+                result: T = stop.value
+                return result
 
 
-def run_ahead(coroutine: Coroutine[Any, Any, T]) -> Coroutine[Any, Any, T]:
-    """Run ``coroutine`` up to its first wait; return what is left of it, to be awaited in a task.
+def run_ahead(coroutine: Coroutine[Any, Any, T]) -> T | Rest[T]:
+    """Run ``coroutine`` up to its first wait: its result, or what is left of it.
 
     There is no current task up to then, so nothing that needs one, like
     ``asyncio.timeout``, can be used before the first wait.
-
-    Raises:
-        Done: It did not wait.
-        Exception: It raised before it waited.
     """
     try:
         waiting = coroutine.send(None)
     except StopIteration as stop:
-        raise Done(stop.value) from None
-    return _rest(coroutine, waiting)
-
-
-async def _rest(coroutine: Coroutine[Any, Any, T], waiting: Any) -> T:
-    return await _carry_on(coroutine, waiting)
-
-
-@types.coroutine
-def _carry_on(coroutine: Coroutine[Any, Any, T], waiting: Any) -> Generator[Any, Any, T]:
-    """Await the rest of a coroutine that already waits for ``waiting``."""
-    while True:
-        try:
-            value = yield waiting
-        except GeneratorExit:
-            coroutine.close()
-            raise
-        except BaseException as error:  # noqa: BLE001  (it is passed on, whatever it is)
-            step, argument = coroutine.throw, error
-        else:
-            step, argument = coroutine.send, value
-        try:
-            waiting = step(argument)
-        except StopIteration as stop:
-            result: T = stop.value
-            return result
+        result: T = stop.value
+        return result
+    return Rest(coroutine, waiting)

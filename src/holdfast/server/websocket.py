@@ -8,7 +8,20 @@ from enum import Enum
 
 from holdfast.config import ConnectionLimits
 from holdfast.wire.http import BadHead, answer, read_head
-from holdfast.wire.websocket import CloseCode, FrameReader, Op, Violation, close_frame, close_reason, header
+from holdfast.wire.websocket import (
+    BINARY,
+    CLOSE,
+    CONTINUATION,
+    PING,
+    PONG,
+    TEXT,
+    CloseCode,
+    FrameReader,
+    Violation,
+    close_frame,
+    close_reason,
+    header,
+)
 
 from .connection import Connection
 from .http import Routes, reply
@@ -156,12 +169,12 @@ class WebSocketChannel(asyncio.BufferedProtocol):
             return
         try:
             for op, payload in reader.feed(data):
-                if op is Op.TEXT or op is Op.BINARY:
+                if op == TEXT or op == BINARY:
                     if self._phase is Phase.OPEN:
                         connection.receive(payload)
-                elif op is Op.PING:
-                    self._write_frame(header(Op.PONG, len(payload)) + payload)
-                elif op is Op.CLOSE:
+                elif op == PING:
+                    self._write_frame(header(PONG, len(payload)) + payload)
+                elif op == CLOSE:
                     self._on_close_frame(payload)
                     return
         except Violation as violation:
@@ -172,7 +185,7 @@ class WebSocketChannel(asyncio.BufferedProtocol):
         code = close_reason(payload)
         if self._phase is Phase.OPEN:
             echo = payload[:2] if code != CloseCode.NO_STATUS else b""
-            self._write_frame(header(Op.CLOSE, len(echo)) + echo)
+            self._write_frame(header(CLOSE, len(echo)) + echo)
         self._flush()
         self._transport.close()
         self._close()
@@ -180,13 +193,13 @@ class WebSocketChannel(asyncio.BufferedProtocol):
     # Frames out.
 
     def write(self, parts: tuple[bytes, ...]) -> None:
-        size = sum(map(len, parts))
+        size = len(parts[0]) if len(parts) == 1 else sum(map(len, parts))
         if size > self._limits.fragment_bytes:
             self._write_fragments(b"".join(parts))
             return
         if not self._batch:
             self._loop.call_soon(self._flush)
-        self._batch.append(header(Op.TEXT, size))
+        self._batch.append(header(TEXT, size))
         self._batch += parts
         self._batch_size += size
         if self._batch_size > _FLUSH_AT:
@@ -197,7 +210,7 @@ class WebSocketChannel(asyncio.BufferedProtocol):
         for at in range(0, len(message), step):
             part = message[at : at + step]
             final = at + step >= len(message)
-            self._write_frame(header(Op.CONTINUATION if at else Op.TEXT, len(part), final=final), part)
+            self._write_frame(header(CONTINUATION if at else TEXT, len(part), final=final), part)
 
     def _write_frame(self, *parts: bytes) -> None:
         if not self._batch:
@@ -232,7 +245,7 @@ class WebSocketChannel(asyncio.BufferedProtocol):
 
     def _on_ping_due(self) -> None:
         self._heard = False
-        self._write_frame(header(Op.PING, 0))
+        self._write_frame(header(PING, 0))
         waiting = self.unsent
         self._set_timer(self._limits.pong_seconds, lambda: self._on_pong_due(waiting))
 
@@ -252,7 +265,7 @@ class WebSocketChannel(asyncio.BufferedProtocol):
         if self._probe is None:
             self._probe = self._loop.create_future()
             self._loop.call_later(within, self._on_probe_over, self._probe)
-            self._write_frame(header(Op.PING, 0))
+            self._write_frame(header(PING, 0))
         return await asyncio.shield(self._probe)
 
     def _on_probe_over(self, probe: asyncio.Future[bool]) -> None:

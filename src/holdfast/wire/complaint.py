@@ -45,8 +45,8 @@ def _shape(kind: type) -> inspect.Type:
 
 def _complain(value: Any, shape: inspect.Type) -> str | None:
     match shape:
-        case inspect.Metadata(type=inner, extra_json_schema={"title": title}):
-            return _integer(value, inner, title)
+        case inspect.Metadata(extra_json_schema={"title": title}):
+            return _integer(value, title)
         case inspect.UnionType(types=members):
             if value is None:
                 return None
@@ -87,12 +87,14 @@ def _struct(value: Any, shape: inspect.StructType) -> str | None:
     return None
 
 
-def _integer(value: Any, shape: inspect.Type, title: str) -> str | None:
+_BOUNDS = {"u16": (0, 2**16), "u64": (0, 2**64), "usize": (0, 2**64), "i64": (-(2**63), 2**63)}
+
+
+def _integer(value: Any, title: str) -> str | None:
     if isinstance(value, bool) or not isinstance(value, int | float):
         return _wrong(value, title)
-    assert isinstance(shape, inspect.IntType)
-    low, high = shape.ge, shape.le
-    if isinstance(value, float) or (low is not None and value < low) or (high is not None and value > high):
+    low, end = _BOUNDS[title]
+    if isinstance(value, float) or not low <= value < end:
         return "invalid number"
     return None
 

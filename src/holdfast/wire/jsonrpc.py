@@ -19,6 +19,8 @@ __all__ = ["ErrorBody", "Id", "Malformed", "Message", "Notification", "Request",
 
 Id = int | str
 
+_LEAST_ID, _MOST_ID = -(2**63), 2**63 - 1
+
 UNPARSED: Id = -1
 """The identifier in the answer to a message that could not be parsed."""
 
@@ -41,7 +43,7 @@ class ErrorBody(msgspec.Struct):
 
     wire_name: ClassVar[str] = "JSONRPCErrorError"
 
-    code: Annotated[int, msgspec.Meta(ge=-(2**63), le=2**63 - 1, title="i64")]
+    code: Annotated[int, msgspec.Meta(title="i64")]
     message: str
     data: Any = None
 
@@ -94,18 +96,26 @@ def decode(text: bytes) -> Message:
     return _classify(tree)
 
 
+_SHORT = 4096
+"""Messages below this are encoded again to see whether anything got lost: cheap, and nearly always enough."""
+
+
 def _is_plain(text: bytes, tree: Any) -> bool:
     """Whether the fast decoder's result can be trusted to be all there was.
 
-    It drops the first of two equal keys.  Without escapes every string of the
-    text is two quotation marks, so a text with more of them than the strings of
-    the result account for has lost some.  The counts of brackets and commas are
-    upper bounds of nesting and values.
+    It drops the first of two equal keys.  A text that is what encoding the
+    result gives has no such keys.  Otherwise quotation marks are counted:
+    without escapes every string of the text has two, so a text with more of them
+    than the strings of the result account for has lost some.  The counts of
+    brackets and commas are upper bounds of nesting and values.
     """
     openings = text.count(b"{") + text.count(b"[")
+    if openings > MOST_NESTED:
+        return False
+    if len(text) < _SHORT and _encode(tree) == text:
+        return True
     return (
-        openings <= MOST_NESTED
-        and openings + text.count(b",") < MOST_VALUES
+        openings + text.count(b",") < MOST_VALUES
         and b"\\" not in text
         and text.count(b'"') == 2 * _strings(tree)
     )
@@ -145,9 +155,8 @@ def _integer(digits: str) -> int | float:
 def _classify(tree: Any) -> Message:
     if type(tree) is not dict:
         raise Malformed("expected a JSON-RPC object")
-    method = tree.get("method")
-    key = tree.get("id")
-    if type(method) is str and (type(key) is int and -(2**63) <= key < 2**63 or type(key) is str):
+    method, key = tree.get("method"), tree.get("id")
+    if type(method) is str and (type(key) is int and _LEAST_ID <= key <= _MOST_ID or type(key) is str):
         trace = tree.get("trace")
         if trace is not None:
             _check_members(tree)
@@ -197,6 +206,8 @@ def _check_id(value: Any) -> None:
 
 def result(key: Id, value: Any) -> bytes:
     """The answer to a request that worked."""
+    if type(key) is int:
+        return b'{"id":%d,"result":%b}' % (key, _encode(value))
     return b'{"id":%b,"result":%b}' % (_encode(key), _encode(value))
 
 

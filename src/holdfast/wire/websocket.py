@@ -10,21 +10,22 @@ import base64
 import hashlib
 from collections.abc import Iterator
 from enum import IntEnum
+from typing import Final
 
 from .masking import unmask
 
 _ACCEPT_SALT = b"258EAFA5-E914-47DA-95CA-C5AB0DC85B11"
 
 
-class Op(IntEnum):
-    """What a frame is."""
+# What a frame is.  Plain numbers: an enum costs more than the rest of a small frame.
+CONTINUATION: Final = 0
+TEXT: Final = 1
+BINARY: Final = 2
+CLOSE: Final = 8
+PING: Final = 9
+PONG: Final = 10
 
-    CONTINUATION = 0
-    TEXT = 1
-    BINARY = 2
-    CLOSE = 8
-    PING = 9
-    PONG = 10
+_KNOWN = frozenset((CONTINUATION, TEXT, BINARY, CLOSE, PING, PONG))
 
 
 class CloseCode(IntEnum):
@@ -72,7 +73,7 @@ def close_frame(code: CloseCode, reason: str) -> bytes:
     """A close frame; the reason is cut to what fits, between characters."""
     text = reason.encode()[:123].decode(errors="ignore").encode()
     payload = code.to_bytes(2, "big") + text
-    return header(Op.CLOSE, len(payload)) + payload
+    return header(CLOSE, len(payload)) + payload
 
 
 # In.
@@ -89,9 +90,9 @@ class FrameReader:
         # Made when first needed: an idle connection holds neither.
         self._partial: bytearray | None = None
         self._message: list[bytes] | None = None
-        self._op = Op.TEXT
+        self._op = TEXT
 
-    def feed(self, data: memoryview) -> Iterator[tuple[Op, bytes]]:
+    def feed(self, data: memoryview) -> Iterator[tuple[int, bytes]]:
         """What ``data`` completes: messages as TEXT or BINARY, and control frames.
 
         ``data`` is not kept.  The iterator must be exhausted before the next call.
@@ -114,16 +115,19 @@ class FrameReader:
                 if size - at < 10:
                     break
                 length, start = int.from_bytes(data[at + 2 : at + 10], "big"), at + 14
-            op = self._judge(first, second, length)
+            # A whole, masked, short text message needs no judging: nearly all are.
+            if first != 0x81 or second < 0x80 or length >= 65_536 or self._message is not None:
+                self._judge(first, second, length)
             end = start + length
             if end > size:
                 break
             payload = unmask(data[start:end], bytes(data[start - 4 : start]))
             at = end
-            if op >= Op.CLOSE:
+            op = first & 0x0F
+            if op >= CLOSE:
                 yield op, payload
             elif first & 0x80 and self._message is None:
-                yield op, _checked(op, payload)
+                yield op, payload if payload.isascii() else _checked(op, payload)
             else:
                 yield from self._fragment(op, payload, final=bool(first & 0x80))
         self._keep(data[at:])
@@ -134,21 +138,20 @@ class FrameReader:
         elif self._partial is None or len(rest) != len(self._partial):
             self._partial = bytearray(rest)
 
-    def _judge(self, first: int, second: int, length: int) -> Op:
-        """What the frame is, if it may be here."""
+    def _judge(self, first: int, second: int, length: int) -> None:
+        """Refuse a frame that may not be here."""
         if first & 0x70:
             raise Violation(CloseCode.PROTOCOL_ERROR, "reserved bits are set")
         if not second & 0x80:
             raise Violation(CloseCode.PROTOCOL_ERROR, "frames from a client must be masked")
-        try:
-            op = Op(first & 0x0F)
-        except ValueError:
-            raise Violation(CloseCode.PROTOCOL_ERROR, f"unknown opcode {first & 0x0F}") from None
-        if op >= Op.CLOSE:
+        op = first & 0x0F
+        if op not in _KNOWN:
+            raise Violation(CloseCode.PROTOCOL_ERROR, f"unknown opcode {op}")
+        if op >= CLOSE:
             if length > 125 or not first & 0x80:
                 raise Violation(CloseCode.PROTOCOL_ERROR, "a control frame is too long or fragmented")
-            return op
-        if (op is Op.CONTINUATION) is (self._message is None):
+            return
+        if (op == CONTINUATION) is (self._message is None):
             raise Violation(CloseCode.PROTOCOL_ERROR, "fragments are out of order")
         if length > self._frame_limit:
             raise Violation(
@@ -156,9 +159,8 @@ class FrameReader:
             )
         if self._message is not None and sum(map(len, self._message)) + length > self._message_limit:
             raise Violation(CloseCode.TOO_BIG, f"message is over the limit of {self._message_limit} bytes")
-        return op
 
-    def _fragment(self, op: Op, payload: bytes, *, final: bool) -> Iterator[tuple[Op, bytes]]:
+    def _fragment(self, op: int, payload: bytes, *, final: bool) -> Iterator[tuple[int, bytes]]:
         if self._message is None:
             self._op, self._message = op, []
         self._message.append(payload)
@@ -167,8 +169,8 @@ class FrameReader:
             yield self._op, _checked(self._op, whole)
 
 
-def _checked(op: Op, payload: bytes) -> bytes:
-    if op is Op.TEXT and not payload.isascii():
+def _checked(op: int, payload: bytes) -> bytes:
+    if op == TEXT and not payload.isascii():
         try:
             payload.decode()
         except UnicodeDecodeError:
@@ -187,7 +189,7 @@ def close_reason(payload: bytes) -> CloseCode | int:
     code = int.from_bytes(payload[:2], "big")
     if len(payload) == 1 or not (1000 <= code <= 1003 or 1007 <= code <= 1014 or 3000 <= code <= 4999):
         raise Violation(CloseCode.PROTOCOL_ERROR, "ill-formed close frame")
-    _checked(Op.TEXT, payload[2:])
+    _checked(TEXT, payload[2:])
     return code
 
 

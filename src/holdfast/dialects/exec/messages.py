@@ -12,8 +12,8 @@ from holdfast.dialects import base64, paths
 from holdfast.errors import BadRequest
 from holdfast.wire.complaint import Misfit, fit
 
-U64 = Annotated[int, Meta(ge=0, le=2**64 - 1, title="u64")]
-Usize = Annotated[int, Meta(ge=0, le=2**64 - 1, title="usize")]
+U64 = Annotated[int, Meta(ge=0, title="u64")]
+Usize = Annotated[int, Meta(ge=0, title="usize")]
 U16 = Annotated[int, Meta(ge=0, le=2**16 - 1, title="u16")]
 
 T = TypeVar("T")
@@ -95,6 +95,11 @@ class ReadParams(Shape):
     after_seq: U64 | None = None
     max_bytes: Usize | None = None
     wait_ms: U64 | None = None
+
+    def __post_init__(self) -> None:
+        # The decoder's own bounds end at 63 bits.
+        if max(self.after_seq or 0, self.max_bytes or 0, self.wait_ms or 0) >= 2**64:
+            raise ValueError("invalid number")
 
 
 class WriteParams(Shape):
@@ -221,7 +226,10 @@ class Write(msgspec.Struct):
 
 
 def decode_write(value: Any) -> Write:
-    params = decoded(value, WriteParams)
+    try:
+        params = msgspec.convert(value, WriteParams)
+    except msgspec.ValidationError:
+        params = decoded(value, WriteParams)
     return Write(params.process_id, base64.decode(params.chunk), params.write_id)
 
 

@@ -14,7 +14,7 @@ from holdfast.dialects import base64, paths
 from holdfast.dialects.dialect import Method, UnknownMethod
 from holdfast.dialects.scope import Starting
 from holdfast.errors import BadRequest, StartCancelled, StillStarting, UnknownProcess, Unsupported
-from holdfast.model import EnvPolicy, HostInfo, Inherit, Page, Size, Spec
+from holdfast.model import EnvPolicy, HostInfo, Inherit, Page, Size, Spec, WriteStatus
 
 from . import messages as m
 from .endpoint import ExecConversation
@@ -171,14 +171,15 @@ async def write(talk: ExecConversation, params: m.Write) -> m.WriteResult:
     """Offer bytes to stdin.  A process that nobody knows is an answer here, not an error."""
     if not params.write_id:
         raise BadRequest("writeId must not be empty", field="writeId")
-    match talk.session.scope.find(params.process_id):
-        case None:
-            return m.WriteResult("unknownProcess")
-        case Starting():
-            return m.WriteResult("starting")
-        case feed:
-            status = await feed.process.write(params.data, write_id=params.write_id)
-            return m.WriteResult(status.value)
+    feed = talk.session.scope.find(params.process_id)
+    if feed is None:
+        return m.WriteResult("unknownProcess")
+    if isinstance(feed, Starting):
+        return m.WriteResult("starting")
+    return _WRITTEN[await feed.process.write(params.data, write_id=params.write_id)]
+
+
+_WRITTEN = {status: m.WriteResult(status.value) for status in WriteStatus}
 
 
 async def signal(talk: ExecConversation, params: m.SignalParams) -> m.Nothing:
