@@ -6,6 +6,7 @@ fleet of servers can be others.  Dialects know this module and no backend.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Protocol
 
 from .model import Chunk, HostInfo, Page, Spec, WriteStatus
@@ -18,13 +19,6 @@ class Watcher(Protocol):
     raises is removed and logged.
     """
 
-    def ready(self) -> bool:
-        """Say whether more output may come now.
-
-        Asked before every read.  After a no the process reads nothing more, so
-        that a child which goes on writing has to wait, until ``Watch.resume``.
-        """
-
     def output(self, chunk: Chunk) -> None:
         """The process said something."""
 
@@ -35,11 +29,36 @@ class Watcher(Protocol):
         """All output has ended, and with it the numbers.  Nothing follows."""
 
 
+class Valve:
+    """Shut while whoever watches is behind; then the processes behind it are not read.
+
+    A child that goes on writing has to wait, and so does the news of its end.
+    """
+
+    __slots__ = ("_waiting", "is_open")
+
+    def __init__(self) -> None:
+        self.is_open = True
+        self._waiting: set[Callable[[], None]] | None = None
+
+    def wait(self, resume: Callable[[], None]) -> None:
+        """Have ``resume`` called once, when the valve opens."""
+        if self._waiting is None:
+            self._waiting = set()
+        self._waiting.add(resume)
+
+    def shut(self) -> None:
+        self.is_open = False
+
+    def open(self) -> None:
+        self.is_open = True
+        waiting, self._waiting = self._waiting, None
+        for resume in waiting or ():
+            resume()
+
+
 class Watch(Protocol):
     """One watcher's hold on one process."""
-
-    def resume(self) -> None:
-        """Ask the watcher again whether it is ready.  Cheap when nothing was held up."""
 
     def stop(self) -> None:
         """Tell this watcher nothing more.  May be called twice, also from the watcher."""
@@ -64,8 +83,8 @@ class Process(Protocol):
     def next_seq(self) -> int:
         """The number that the next event will get."""
 
-    def watch(self, watcher: Watcher) -> Watch:
-        """Tell ``watcher`` everything from now on."""
+    def watch(self, watcher: Watcher, valve: Valve | None = None) -> Watch:
+        """Tell ``watcher`` everything from now on, as long as ``valve`` is open."""
 
     async def read(self, *, after: int = 0, limit: int | None = None, wait: float = 0.0) -> Page:
         """Return what the process has said since number ``after``.
@@ -94,6 +113,9 @@ class Process(Protocol):
         Raises:
             StdinFailed: The process is being terminated.
         """
+
+    def try_write(self, data: bytes, *, write_id: str) -> WriteStatus | None:
+        """``write``, if it can be done without waiting; None if not."""
 
     async def interrupt(self) -> None:
         """Send SIGINT to the process group.  Does nothing once the process has exited."""

@@ -25,11 +25,9 @@ class Client(Protocol):
     def comes_back(self) -> bool:
         """Whether the client can lose this connection and make another one."""
 
-    def send(self, *parts: bytes) -> None:
-        """Send one message, given in parts.  Never waits; the order of calls is kept."""
-
-    def ready(self, resume: Callable[[], None]) -> bool:
-        """Whether more output may be sent; after a no, ``resume`` is called once when it may."""
+    @property
+    def send(self) -> Callable[..., None]:
+        """Sends one message, given in parts.  Never waits; the order of calls is kept."""
 
     async def is_alive(self, within: float) -> bool:
         """Ask the client for a sign of life, and wait for it that many seconds at the most."""
@@ -91,6 +89,12 @@ class Conversation(Protocol):
 
     def answered(self, response: Response) -> None:
         """Take an answer to a request of ours.  Raises ``Breach``."""
+
+    def congested(self) -> None:
+        """The client is behind: no more output until ``drained``."""
+
+    def drained(self) -> None:
+        """The client has caught up."""
 
     def malformed(self, detail: str) -> WireError:
         """What to answer to something that is no message."""

@@ -14,6 +14,7 @@ import os
 import termios
 from typing import Protocol
 
+from holdfast.backend import Valve
 from holdfast.model import Stream
 
 from .poller import Poller
@@ -31,17 +32,17 @@ _SMALL_RUN = 32
 """Small reads in a row before we let them gather; a human never gets there."""
 
 _PACE = 0.001
-"""How long small pieces gather, and how close together they must come to count as a run."""
+"""How long small pieces gather, and how close together they must come on average to be a run."""
 
 
 class Speaker(Protocol):
     """The process behind a descriptor."""
 
+    valves: tuple[Valve, ...]
+    """While one of these is shut nothing is read."""
+
     writes: int
     """How often somebody wrote to its stdin."""
-
-    def ready(self) -> bool:
-        """Whether more output may be read now; after a no, ``resume`` is called later."""
 
     def said(self, stream: Stream, data: bytes) -> None: ...
 
@@ -52,7 +53,7 @@ class Speaker(Protocol):
 class Output:
     """One output of a child: stdout, stderr, or a terminal."""
 
-    __slots__ = ("_fd", "_last", "_loop", "_poller", "_run", "_speaker", "_stream", "_watched", "_writes")
+    __slots__ = ("_fd", "_loop", "_poller", "_run", "_since", "_speaker", "_stream", "_watched", "_writes")
 
     def __init__(
         self, stream: Stream, fd: int, speaker: Speaker, *, loop: asyncio.AbstractEventLoop, poller: Poller
@@ -63,7 +64,7 @@ class Output:
         self._loop = loop
         self._poller = poller
         self._run = 0
-        self._last = 0.0
+        self._since = 0.0
         self._writes = 0
         self._watched = True
         poller.add(fd, self)
@@ -72,14 +73,18 @@ class Output:
 
     def on_ready(self) -> None:
         """Pass on what one read gives."""
-        if not self._speaker.ready():
-            self.pause()
-            return
+        for valve in self._speaker.valves:
+            if not valve.is_open:
+                self.pause()
+                valve.wait(self.resume)
+                return
         data = self._read()
         if data:
             self._speaker.said(self._stream, data)
             if len(data) < _SMALL:
-                self._pace()
+                self._run += 1
+                if self._run >= _SMALL_RUN:
+                    self._pace()
             else:
                 self._run = 0
         elif data is not None:
@@ -121,15 +126,14 @@ class Output:
         lone line: only a run gets here, and a write to stdin, whose answer the
         next piece may be, ends it.
         """
-        now = self._loop.time()
-        if now - self._last < _PACE and self._writes == self._speaker.writes:
-            self._run += 1
-        else:
-            self._run, self._writes = 0, self._speaker.writes
-        self._last = now
-        if self._run > _SMALL_RUN:
+        now, writes = self._loop.time(), self._speaker.writes
+        if now - self._since < _SMALL_RUN * _PACE and self._writes == writes:
             self.pause()
             self._loop.call_later(_PACE, self.resume)
+            self._run = _SMALL_RUN - 1  # The run goes on with the next small piece.
+        else:
+            self._run = 0
+        self._since, self._writes = now, writes
 
     # Stop and go.
 

@@ -8,7 +8,7 @@ What must hold:
    the exit and after the last output ended.
 4. A chunk is never split, merged or changed after it has a number.
 5. A watcher that raises is removed and logged; nobody else is affected.
-6. While a watcher is not ready nothing is read, and the end waits too.
+6. While a watcher's valve is shut nothing is read, and the end waits too.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ import signal as signals
 from collections.abc import Callable
 from enum import Enum
 
-from holdfast.backend import Watcher
+from holdfast.backend import Valve, Watcher
 from holdfast.config import EngineLimits
 from holdfast.errors import StdinFailed
 from holdfast.model import Chunk, Page, Stream, WriteStatus
@@ -61,6 +61,7 @@ class LocalProcess:
         "_watches",
         "exit_code",
         "pid",
+        "valves",
         "writes",
     )
 
@@ -87,6 +88,7 @@ class LocalProcess:
         self._seq = 0
         self.writes = 0
         self._watches: tuple[LocalWatch, ...] = ()
+        self.valves: tuple[Valve, ...] = ()
         self._waiting: list[asyncio.Future[None]] | None = None
         self._stdin = (
             Stdin(child.stdin, loop=loop, poller=poller, limits=limits) if child.stdin is not None else None
@@ -98,13 +100,6 @@ class LocalProcess:
         poller.add(child.exit_fd, self)
 
     # The hot path.
-
-    def ready(self) -> bool:
-        """Whether every watcher takes more."""
-        for watch in self._watches:  # noqa: SIM110  (a generator costs more than the loop)
-            if not watch.watcher.ready():
-                return False
-        return True
 
     def said(self, stream: Stream, data: bytes) -> None:
         """Number what the child said, keep it, and tell everybody."""
@@ -123,10 +118,13 @@ class LocalProcess:
 
     def on_ready(self) -> None:
         """The child has ended: first what it said, then its exit."""
-        if self._state is not State.TERMINATING and not self.ready():
-            self._exit_watched = False
-            self._poller.remove(self._child.exit_fd)
-            return
+        if self._state is not State.TERMINATING:
+            for valve in self.valves:
+                if not valve.is_open:
+                    self._exit_watched = False
+                    self._poller.remove(self._child.exit_fd)
+                    valve.wait(self._watch_exit)
+                    return
         for output in self._outputs:
             output.drain()
         code = self._child.reap()
@@ -184,10 +182,30 @@ class LocalProcess:
     def next_seq(self) -> int:
         return self._seq + 1
 
-    def watch(self, watcher: Watcher) -> LocalWatch:
-        watch = LocalWatch(self, watcher)
-        self._watches = (*self._watches, watch)
+    def watch(self, watcher: Watcher, valve: Valve | None = None) -> LocalWatch:
+        watch = LocalWatch(self, watcher, valve)
+        self._set_watches((*self._watches, watch))
         return watch
+
+    def drop(self, watch: LocalWatch) -> None:
+        """Tell this watch nothing more."""
+        self._set_watches(tuple(other for other in self._watches if other is not watch))
+        self._go_on()
+
+    def _set_watches(self, watches: tuple[LocalWatch, ...]) -> None:
+        self._watches = watches
+        self.valves = tuple(watch.valve for watch in watches if watch.valve is not None)
+
+    def _go_on(self) -> None:
+        """Read on, whatever held us up; a valve that is still shut holds us up again."""
+        for output in self._outputs:
+            output.resume()
+        self._watch_exit()
+
+    def _watch_exit(self) -> None:
+        if not self._exit_watched and self.exit_code is None:
+            self._exit_watched = True
+            self._poller.add(self._child.exit_fd, self)
 
     async def read(self, *, after: int = 0, limit: int | None = None, wait: float = 0.0) -> Page:
         page = self._page(after, limit)
@@ -233,14 +251,20 @@ class LocalProcess:
         for event in waiting or ():
             _settle(event)
 
-    async def write(self, data: bytes, *, write_id: str) -> WriteStatus:
+    def try_write(self, data: bytes, *, write_id: str) -> WriteStatus | None:
         if self._stdin is None:
             return WriteStatus.STDIN_CLOSED
         if self._state is State.TERMINATING:
             raise StdinFailed
         self.writes += 1
-        status = self._stdin.try_write(data, write_id)
-        return status if status is not None else await self._stdin.write(data, write_id)
+        return self._stdin.try_write(data, write_id)
+
+    async def write(self, data: bytes, *, write_id: str) -> WriteStatus:
+        status = self.try_write(data, write_id=write_id)
+        if status is None:
+            assert self._stdin is not None
+            status = await self._stdin.write(data, write_id)
+        return status
 
     async def interrupt(self) -> None:
         if self._state is State.RUNNING:
@@ -255,17 +279,8 @@ class LocalProcess:
         if running:
             self._child.signal(signals.SIGKILL)
             self._become(State.TERMINATING)
-            self.resume()
+            self._go_on()
         return running
-
-    def resume(self) -> None:
-        """Read on where a watcher was not ready; it is asked again first."""
-        if self._state is not State.CLOSED:
-            for output in self._outputs:
-                output.resume()
-            if not self._exit_watched and self.exit_code is None:
-                self._exit_watched = True
-                self._poller.add(self._child.exit_fd, self)
 
     def retain(self, limit: int) -> None:
         self._ring.limit = limit
@@ -284,23 +299,16 @@ class LocalProcess:
         self._ring.clear()
         self._ring.limit = 0
 
-    def drop(self, watch: LocalWatch) -> None:
-        """Tell this watch nothing more."""
-        self._watches = tuple(other for other in self._watches if other is not watch)
-        self.resume()
-
 
 class LocalWatch:
     """One watcher's hold on one process.  Implements ``backend.Watch``."""
 
-    __slots__ = ("_process", "watcher")
+    __slots__ = ("_process", "valve", "watcher")
 
-    def __init__(self, process: LocalProcess, watcher: Watcher) -> None:
+    def __init__(self, process: LocalProcess, watcher: Watcher, valve: Valve | None) -> None:
         self._process = process
         self.watcher = watcher
-
-    def resume(self) -> None:
-        self._process.resume()
+        self.valve = valve
 
     def stop(self) -> None:
         self._process.drop(self)

@@ -51,9 +51,27 @@ class Stdin:
 
     def try_write(self, data: bytes, write_id: str) -> WriteStatus | None:
         """Queue ``data``, if that can be done without waiting."""
-        if self._line or not self._has_room():
-            return WriteStatus.ACCEPTED if self._ids is not None and write_id in self._ids else None
-        return self._take(data, write_id)
+        if self._queue or self._line:
+            if self._line or not self._has_room():
+                return WriteStatus.ACCEPTED if self._ids and write_id in self._ids else None
+            return self._take(data, write_id)
+        if self._ids is None:
+            self._ids = OrderedDict()
+        elif write_id in self._ids:
+            return WriteStatus.ACCEPTED
+        if self._fd is None:
+            return WriteStatus.STDIN_CLOSED
+        # The usual case: nothing waits, and the pipe takes it all.
+        try:
+            written = os.write(self._fd, data)
+        except BlockingIOError:
+            written = 0
+        except OSError:
+            self.close()  # The child closed its end, or the terminal is gone.
+            return WriteStatus.STDIN_CLOSED
+        if written < len(data):
+            self._enqueue(memoryview(data)[written:])
+        return self._remember(write_id)
 
     async def write(self, data: bytes, write_id: str) -> WriteStatus:
         """Queue ``data`` when it is its turn.  See ``Process.write``."""
@@ -100,25 +118,33 @@ class Stdin:
     def _take(self, data: bytes, write_id: str) -> WriteStatus:
         """Make ``data`` ours, unless it was before or nobody can read it."""
         if self._ids is None:
-            self._ids, self._queue = OrderedDict(), deque()
+            self._ids = OrderedDict()
         if write_id in self._ids:
             return WriteStatus.ACCEPTED
         if self._fd is None:
             return WriteStatus.STDIN_CLOSED
-        idle = not self._queue
-        self._queue.append(data)
-        self._queued += len(data)
-        if idle:
-            self._flush()
-            if self._fd is None:
-                return WriteStatus.STDIN_CLOSED
+        self._enqueue(data)
+        return self._remember(write_id)
+
+    def _remember(self, write_id: str) -> WriteStatus:
+        assert self._ids is not None
         self._ids[write_id] = None
         if len(self._ids) > self._limits.write_ids:
             self._ids.popitem(last=False)
         return WriteStatus.ACCEPTED
 
+    def _enqueue(self, data: bytes | memoryview) -> None:
+        if not self._queue:
+            self._queue = deque()
+            if not self._watched:
+                assert self._fd is not None
+                self._poller.add(self._fd, self, WRITABLE)
+                self._watched = True
+        self._queue.append(data)
+        self._queued += len(data)
+
     def _flush(self) -> None:
-        """Write what the pipe takes now; come back for the rest when there is room."""
+        """Write what the pipe takes now."""
         queue, fd = self._queue, self._fd
         if fd is None:
             return
@@ -127,21 +153,18 @@ class Stdin:
             try:
                 written = os.write(fd, data)
             except BlockingIOError:
-                break
+                return
             except OSError:
-                self.close()  # The child closed its end, or the terminal is gone.
+                self.close()
                 return
             self._queued -= written
             if written < len(data):
                 queue[0] = memoryview(data)[written:]
-                break
+                return
             queue.popleft()
-        if bool(queue) is not self._watched:
-            self._watched = not self._watched
-            if self._watched:
-                self._poller.add(fd, self, WRITABLE)
-            else:
-                self._poller.remove(fd)
+        if self._watched:
+            self._poller.remove(fd)
+            self._watched = False
 
     def _admit(self) -> None:
         """Let those in line in, in order, as far as there is room."""

@@ -26,8 +26,8 @@ class Channel(Protocol):
     peer: str
     comes_back: bool
 
-    def write(self, parts: tuple[bytes, ...]) -> None:
-        """Send one message.  Never waits."""
+    def write(self, *parts: bytes) -> None:
+        """Send one message, given in parts.  Never waits; does nothing after the end."""
 
     @property
     def unsent(self) -> int:
@@ -60,9 +60,9 @@ class Connection:
         "_inbox",
         "_limits",
         "_on_end",
-        "_resumes",
         "_tasks",
         "_telemetry",
+        "send",
     )
 
     def __init__(
@@ -75,13 +75,13 @@ class Connection:
         on_end: Callable[[Connection], None],
     ) -> None:
         self._channel = channel
+        self.send: Callable[..., None] = channel.write
         self._telemetry = telemetry
         self._limits = limits
         self._on_end: Callable[[Connection], None] | None = on_end
         # Made when first needed: an idle connection has none of them.
         self._tasks: dict[asyncio.Task[None], bool] | None = None
         self._inbox: deque[bytes] | None = None
-        self._resumes: set[Callable[[], None]] | None = None
         self._conversation = endpoint.greet(self)
         self._dispatch = Dispatch(
             endpoint,
@@ -140,28 +140,19 @@ class Connection:
 
     # Out.
 
-    def send(self, *parts: bytes) -> None:
-        if self._on_end is not None:
-            self._channel.write(parts)
-
-    def ready(self, resume: Callable[[], None]) -> bool:
-        if not self._channel.congested:
-            return True
-        if self._resumes is None:
-            self._resumes = set()
-        self._resumes.add(resume)
-        return False
+    def congested(self) -> None:
+        """The peer is so far behind that no more output should come."""
+        self._conversation.congested()
 
     def drained(self) -> None:
-        """The channel is no longer congested."""
+        """The peer has caught up."""
         inbox, self._inbox = self._inbox, None
         if inbox is not None:
             self._channel.go_on()
             while inbox:
                 self.receive(inbox.popleft())  # Into the inbox again, if they fill the channel again.
-        resumes, self._resumes = self._resumes, None
-        for resume in resumes or ():
-            resume()
+        if not self._channel.congested:
+            self._conversation.drained()
 
     async def is_alive(self, within: float) -> bool:
         return await self._channel.is_alive(within)
@@ -180,7 +171,6 @@ class Connection:
         if on_end is None:
             return
         self._inbox = None
-        self._resumes = None
         self._conversation.ended()
         for task, outlives in list((self._tasks or {}).items()):
             if not outlives:

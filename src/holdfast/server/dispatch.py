@@ -22,7 +22,7 @@ from holdfast.dialects.dialect import Conversation, Endpoint, Method, UnknownMet
 from holdfast.errors import HoldfastError, LimitReached
 from holdfast.telemetry import Telemetry
 from holdfast.wire import jsonrpc
-from holdfast.wire.jsonrpc import Id, Request
+from holdfast.wire.jsonrpc import Request
 
 from .eager import Rest, run_ahead
 
@@ -32,18 +32,14 @@ INTERNAL_ERROR = -32603
 
 
 @dataclass(slots=True)
-class Call:
-    """A request on its way to an answer."""
+class Held:
+    """A request that waits for a start."""
 
-    key: Id
-    name: str
+    request: Request
     method: Method
     params: Any
     size: int
-    """Bytes of the message: what the call may hold in memory while it waits."""
-    process: str | None
     received: float
-    started: float = 0.0
 
 
 class Dispatch:
@@ -67,7 +63,7 @@ class Dispatch:
         endpoint: Endpoint,
         conversation: Conversation,
         *,
-        send: Callable[[bytes], None],
+        send: Callable[..., None],
         spawn: Callable[[Coroutine[Any, Any, None], bool], None],
         telemetry: Telemetry,
         limits: ConnectionLimits,
@@ -82,11 +78,11 @@ class Dispatch:
         self._limits = limits
         self._waiting = 0
         self._waiting_bytes = 0
-        # Per name of a starting process: the calls that wait for its start.
-        self._held: dict[str, deque[Call]] | None = None
+        # Per name of a starting process: the requests that wait for its start.
+        self._held: dict[str, deque[Held]] | None = None
 
     def request(self, request: Request, size: int) -> None:
-        """Take a request."""
+        """Take a request of so many bytes."""
         received = perf_counter() if self._recording else 0.0
         method = self._methods.get(request.method)
         try:
@@ -97,102 +93,120 @@ class Dispatch:
             if self._waiting and method.waits:
                 self._check_room(size)
         except HoldfastError as error:
-            name = request.method if method is not None else "unknown"
-            self._send(self._refusal(request.id, error))
-            self._record(name, "error", received, received)
+            self._refuse(request, error, received, received, known=method is not None)
             return
-        process = method.name_of(params) if self._held or method.starts else None
-        self._admit(Call(request.id, request.method, method, params, size, process, received))
+        if self._held is not None:
+            line = self._held.get(method.name_of(params) or "")
+            if line is not None and method.name_of(params) is not None:
+                line.append(Held(request, method, params, size, received))
+                self._count(size)
+                return
+        self._run(request, method, params, size, received)
 
     def _check_room(self, size: int) -> None:
         if self._waiting >= self._limits.waiting_requests:
             raise LimitReached("requests waiting for an answer", self._limits.waiting_requests)
-        if self._waiting_bytes and self._waiting_bytes + size > self._limits.waiting_bytes:
+        if self._waiting_bytes + size > self._limits.waiting_bytes:
             raise LimitReached("bytes of requests waiting for an answer", self._limits.waiting_bytes)
 
-    def _admit(self, call: Call) -> None:
-        """Run the call now, or hold it until the process it is about has started."""
-        if self._held is not None and call.process is not None and call.process in self._held:
-            self._held[call.process].append(call)
-            self._count(call, 1)
-            return
-        if self._recording:
-            call.started = perf_counter()
-        if call.method.starts:
-            assert call.process is not None
-            if self._held is None:
-                self._held = {}
-            self._held[call.process] = deque()
+    def _run(self, request: Request, method: Method, params: Any, size: int, received: float) -> None:
+        """Handle a request now.  It becomes a task only if it has to wait."""
+        started = perf_counter() if self._recording else 0.0
+        handled = method.handle(self._conversation, params)
+        if method.starts:
             # A start always waits, and wants to know its own task from the beginning.
-            self._count(call, 1)
-            self._spawn(self._finish(call, call.method.handle(self._conversation, call.params)), True)
+            self._hold(method.name_of(params))
+            self._count(size)
+            self._spawn(self._finish(request, method, handled, size, received, started, params), True)
             return
         try:
-            result = run_ahead(call.method.handle(self._conversation, call.params))
+            result = run_ahead(handled)
         except HoldfastError as error:
-            self._fail(call, error)
+            self._refuse(request, error, received, started)
         except Exception:  # noqa: BLE001  (the one place where a handler's failure ends)
-            self._break(call)
+            self._break(request, received, started)
         else:
             if type(result) is Rest:
-                self._count(call, 1)
-                self._spawn(self._finish(call, result), False)
+                self._count(size)
+                self._spawn(self._finish(request, method, result, size, received, started, params), False)
             else:
-                self._succeed(call, result)
+                self._succeed(request, result, received, started)
 
-    async def _finish(self, call: Call, rest: Awaitable[Any]) -> None:
-        """Wait for the call's result and answer."""
+    async def _finish(
+        self,
+        request: Request,
+        method: Method,
+        rest: Awaitable[Any],
+        size: int,
+        received: float,
+        started: float,
+        params: Any,
+    ) -> None:
+        """Wait for the result of a request and answer it."""
         try:
             result = await rest
         except HoldfastError as error:
-            self._fail(call, error)
+            self._refuse(request, error, received, started)
         except Exception:  # noqa: BLE001  (as above, for a handler that waited)
-            self._break(call)
+            self._break(request, received, started)
         else:
-            self._succeed(call, result)
+            self._succeed(request, result, received, started)
         finally:
-            self._count(call, -1)
-            if call.method.starts:
-                self._release(call)
+            self._count(-size)
+            if method.starts:
+                self._release(method.name_of(params))
 
-    def _release(self, start: Call) -> None:
+    # Requests behind a start.
+
+    def _hold(self, name: str | None) -> None:
+        assert name is not None
+        if self._held is None:
+            self._held = {}
+        self._held[name] = deque()
+
+    def _release(self, name: str | None) -> None:
         """The start is over: run what waited for it, in order."""
         assert self._held is not None
-        assert start.process is not None
-        held = self._held.pop(start.process)
-        while held:
-            call = held.popleft()
-            self._count(call, -1)
-            self._admit(call)  # Behind another start of that name it is held again, in order.
+        assert name is not None
+        line = self._held.pop(name)
+        while line:
+            held = line.popleft()
+            self._count(-held.size)
+            if name in self._held:  # Another start of that name: the rest waits for this one.
+                self._held[name].append(held)
+                self._count(held.size)
+            else:
+                self._run(held.request, held.method, held.params, held.size, held.received)
         if not self._held:
             self._held = None
 
-    def _count(self, call: Call, change: int) -> None:
-        self._waiting += change
-        self._waiting_bytes += change * call.size
+    def _count(self, size: int) -> None:
+        """One more request waits, of so many bytes; or one less, if negative."""
+        self._waiting += 1 if size > 0 else -1
+        self._waiting_bytes += size
 
     # Answers.
 
-    def _succeed(self, call: Call, result: Any) -> None:
-        self._send(jsonrpc.result(call.key, result))
+    def _succeed(self, request: Request, result: Any, received: float, started: float) -> None:
+        self._send(jsonrpc.result(request.id, result))
         if self._recording:
-            self._record(call.name, "success", call.received, call.started)
+            self._record(request.method, "success", received, started)
 
-    def _fail(self, call: Call, error: HoldfastError) -> None:
-        self._send(self._refusal(call.key, error))
-        self._record(call.name, "error", call.received, call.started)
-
-    def _break(self, call: Call) -> None:
-        _log.exception("%s failed", call.name)
-        self._send(jsonrpc.error(call.key, INTERNAL_ERROR, f"internal error in {call.name}"))
-        self._record(call.name, "error", call.received, call.started)
-
-    def _refusal(self, key: Id, error: HoldfastError) -> bytes:
+    def _refuse(
+        self, request: Request, error: HoldfastError, received: float, started: float, *, known: bool = True
+    ) -> None:
         wire = self._conversation.explain(error)
-        return jsonrpc.error(key, wire.code, wire.message, wire.data)
+        self._send(jsonrpc.error(request.id, wire.code, wire.message, wire.data))
+        if self._recording:
+            self._record(request.method if known else "unknown", "error", received, started)
+
+    def _break(self, request: Request, received: float, started: float) -> None:
+        _log.exception("%s failed", request.method)
+        self._send(jsonrpc.error(request.id, INTERNAL_ERROR, f"internal error in {request.method}"))
+        if self._recording:
+            self._record(request.method, "error", received, started)
 
     def _record(self, name: str, result: str, received: float, started: float) -> None:
-        if self._recording:
-            self._telemetry.request_done(
-                name, result, queued=started - received, handled=perf_counter() - started
-            )
+        self._telemetry.request_done(
+            name, result, queued=started - received, handled=perf_counter() - started
+        )

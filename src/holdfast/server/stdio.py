@@ -104,7 +104,9 @@ class StdioChannel(asyncio.Protocol):
 
     # Implements ``connection.Channel``.
 
-    def write(self, parts: tuple[bytes, ...]) -> None:
+    def write(self, *parts: bytes) -> None:
+        if self._on_end is None:
+            return
         if not self._batch:
             self._loop.call_soon(self.flush)
         self._batch += parts
@@ -139,7 +141,9 @@ class StdioChannel(asyncio.Protocol):
 
     def on_congestion(self, *, congested: bool) -> None:
         self.congested = congested
-        if not congested:
+        if congested:
+            self._connection.congested()
+        else:
             self._connection.drained()
 
     async def is_alive(self, within: float) -> bool:

@@ -14,6 +14,7 @@ from holdfast.wire.websocket import (
     CONTINUATION,
     PING,
     PONG,
+    SHORT_TEXT,
     TEXT,
     CloseCode,
     FrameReader,
@@ -55,6 +56,7 @@ class WebSocketChannel(asyncio.BufferedProtocol):
         "_limits",
         "_loop",
         "_make",
+        "_most",
         "_phase",
         "_probe",
         "_reader",
@@ -79,6 +81,7 @@ class WebSocketChannel(asyncio.BufferedProtocol):
         self._make = make
         self._routes = routes
         self._limits = limits
+        self._most = limits.fragment_bytes
         self._loop = loop
         self._phase = Phase.HTTP
         self._head: bytearray | None = bytearray()
@@ -120,6 +123,8 @@ class WebSocketChannel(asyncio.BufferedProtocol):
 
     def pause_writing(self) -> None:
         self.congested = True
+        if self._connection is not None:
+            self._connection.congested()
 
     def resume_writing(self) -> None:
         self.congested = False
@@ -192,15 +197,18 @@ class WebSocketChannel(asyncio.BufferedProtocol):
 
     # Frames out.
 
-    def write(self, parts: tuple[bytes, ...]) -> None:
+    def write(self, *parts: bytes) -> None:
+        if self._phase is not Phase.OPEN:
+            return
         size = len(parts[0]) if len(parts) == 1 else sum(map(len, parts))
-        if size > self._limits.fragment_bytes:
+        if size > self._most:
             self._write_fragments(b"".join(parts))
             return
-        if not self._batch:
+        batch = self._batch
+        if not batch:
             self._loop.call_soon(self._flush)
-        self._batch.append(header(TEXT, size))
-        self._batch += parts
+        batch.append(header(TEXT, size) if size > 125 else SHORT_TEXT[size])
+        batch += parts
         self._batch_size += size
         if self._batch_size > _FLUSH_AT:
             self._flush()

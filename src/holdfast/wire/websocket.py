@@ -69,6 +69,10 @@ def header(op: int, length: int, *, final: bool = True) -> bytes:
     return b"%c\x7f%b" % (first, length.to_bytes(8, "big"))
 
 
+SHORT_TEXT: Final = tuple(header(TEXT, length) for length in range(126))
+"""The headers of short text messages, by their length."""
+
+
 def close_frame(code: CloseCode, reason: str) -> bytes:
     """A close frame; the reason is cut to what fits, between characters."""
     text = reason.encode()[:123].decode(errors="ignore").encode()

@@ -75,7 +75,7 @@ class ExecEndpoint:
         for feed in _feeds(session):
             feed.roomy = True
             feed.process.retain(self.limits.detached_bytes)
-            feed.watch.resume()
+        session.valve.open()
         self.sessions.detach(session, self.loop.time())
         self._arm()
 
@@ -202,6 +202,14 @@ class ExecConversation:
 
     def answered(self, response: Response) -> None:
         raise Breach(f"response to a request that was never sent: id {response.id}")
+
+    def congested(self) -> None:
+        if self._session is not None:
+            self._session.valve.shut()
+
+    def drained(self) -> None:
+        if self._session is not None:
+            self._session.valve.open()
 
     def malformed(self, detail: str) -> WireError:
         if self.client.transport == "stdio":

@@ -1,7 +1,7 @@
 """What a process does, as notifications of the exec dialect.
 
-The end of the hot path: a chunk becomes one message, put together from parts
-that were made when the process started.
+The end of the hot path: a chunk becomes one message, put together from what was
+made when the process started.
 """
 
 from __future__ import annotations
@@ -15,6 +15,11 @@ from holdfast.dialects import base64
 from holdfast.model import Chunk, Stream
 
 from .sessions import Session
+
+_encode = msgspec.json.Encoder().encode
+
+_SMALL = 4096
+"""Chunks below this are put into the message at once; larger ones are not copied again."""
 
 
 class Record(Protocol):
@@ -45,21 +50,28 @@ class Feed:
         """Whether anybody asked for its end; only for the record."""
         self.roomy = False
         """Whether it keeps more output than an attached client needs."""
-        self.watch: Watch = process.watch(self)
+        self.watch: Watch = process.watch(self, session.valve)
 
     # Implements ``backend.Watcher``.
 
-    def ready(self) -> bool:
-        client = self._session.client
-        return client is None or client.ready(self.watch.resume)
-
     def output(self, chunk: Chunk) -> None:
         client = self._session.client
-        if client is not None:
+        if client is None:
+            return
+        # Comparing is faster than any look-up by an enum's member.
+        stream = chunk.stream
+        word = b"stdout" if stream is Stream.STDOUT else b"stderr" if stream is Stream.STDERR else b"pty"
+        data = base64.encode(chunk.data)
+        if len(data) < _SMALL:
+            client.send(
+                b'{"method":"process/output","params":{"processId":%b,"seq":%d,"stream":"%b","chunk":"%b"}}'
+                % (self._name, chunk.seq, word, data)
+            )
+        else:
             client.send(
                 b'{"method":"process/output","params":{"processId":%b,"seq":%d,"stream":"%b","chunk":"'
-                % (self._name, chunk.seq, _stream(chunk.stream)),
-                base64.encode(chunk.data),
+                % (self._name, chunk.seq, word),
+                data,
                 b'"}}',
             )
 
@@ -67,8 +79,8 @@ class Feed:
         client = self._session.client
         if client is not None:
             client.send(
-                b'{"method":"process/exited","params":{"processId":%b,"seq":%d,"exitCode":%d,"sandboxDenied":false}}'
-                % (self._name, seq, code)
+                b'{"method":"process/exited","params":{"processId":%b,"seq":%d,"exitCode":%d,'
+                b'"sandboxDenied":false}}' % (self._name, seq, code)
             )
         self._record.exited(self, code)
 
@@ -79,11 +91,3 @@ class Feed:
                 b'{"method":"process/closed","params":{"processId":%b,"seq":%d}}' % (self._name, seq)
             )
         self._record.closed(self._session, self)
-
-
-def _stream(stream: Stream) -> bytes:
-    # Comparing is faster than any look-up by an enum's member.
-    return b"stdout" if stream is Stream.STDOUT else b"stderr" if stream is Stream.STDERR else b"pty"
-
-
-_encode = msgspec.json.Encoder().encode

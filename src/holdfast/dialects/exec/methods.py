@@ -176,10 +176,13 @@ async def write(talk: ExecConversation, params: m.Write) -> m.WriteResult:
         return m.WriteResult("unknownProcess")
     if isinstance(feed, Starting):
         return m.WriteResult("starting")
-    return _WRITTEN[await feed.process.write(params.data, write_id=params.write_id)]
+    status = feed.process.try_write(params.data, write_id=params.write_id)
+    if status is None:
+        status = await feed.process.write(params.data, write_id=params.write_id)
+    return _ACCEPTED if status is WriteStatus.ACCEPTED else m.WriteResult(status.value)
 
 
-_WRITTEN = {status: m.WriteResult(status.value) for status in WriteStatus}
+_ACCEPTED = m.WriteResult(WriteStatus.ACCEPTED.value)
 
 
 async def signal(talk: ExecConversation, params: m.SignalParams) -> m.Nothing:

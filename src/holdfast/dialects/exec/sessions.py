@@ -13,6 +13,7 @@ import uuid
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
+from holdfast.backend import Valve
 from holdfast.config import SessionLimits
 from holdfast.dialects.dialect import Client
 from holdfast.dialects.expiry import Expiry
@@ -26,12 +27,13 @@ if TYPE_CHECKING:
 class Session:
     """One client's processes, and the client while it is there."""
 
-    __slots__ = ("client", "key", "scope", "turn")
+    __slots__ = ("client", "key", "scope", "turn", "valve")
 
     def __init__(self, key: str, *, names: int) -> None:
         self.key = key
         self.scope: Scope[Feed] = Scope(limit=names)
         self.client: Client | None = None
+        self.valve = Valve()
         self.turn = 0
         """Counts comings and goings, so that an old deadline is known to be one."""
 
