@@ -71,6 +71,7 @@ async def _run(
     from holdfast.server.app import Server
     from holdfast.server.http import Routes
     from holdfast.telemetry import Silent
+    from holdfast.turn import Turn
 
     loop = asyncio.get_running_loop()
     stop = asyncio.Event()
@@ -78,8 +79,9 @@ async def _run(
         loop.add_signal_handler(number, stop.set)
 
     spawner = Spawner(Environment(own_environment()), guardian=guardian, files_limit=files_limit)
+    turn = Turn(loop)
     backend = LocalBackend(
-        Starter(spawner.start, loop), host_info(), loop, limits=_engine_limits(arguments)
+        Starter(spawner.start, loop), host_info(), loop, turn=turn, limits=_engine_limits(arguments)
     )
     telemetry = Silent()
     endpoint = ExecEndpoint(
@@ -90,6 +92,7 @@ async def _run(
         routes=Routes(healthz=arguments.endpoint != "exec"),
         telemetry=telemetry,
         loop=loop,
+        turn=turn,
         on_idle=stop.set,
     )
     try:

@@ -8,6 +8,8 @@ from holdfast.config import MIB, EngineLimits
 from holdfast.errors import LimitReached
 from holdfast.model import HostInfo, Spec
 
+from holdfast.turn import Turn
+
 from .children import Children
 from .poller import Poller
 from .process import LocalProcess
@@ -23,13 +25,14 @@ class LocalBackend:
         info: HostInfo,
         loop: asyncio.AbstractEventLoop,
         *,
+        turn: Turn | None = None,
         limits: EngineLimits | None = None,
     ) -> None:
         self.info = info
         self._children = children
         self._loop = loop
         self._limits = limits or EngineLimits()
-        self._poller = Poller(loop)
+        self._poller = Poller(loop, turn or Turn(loop))
         self._budget = Budget(self._limits.retained_bytes)
         self._live: set[LocalProcess] = set()
         self._starting = 0

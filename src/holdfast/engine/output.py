@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import array
 import asyncio
+import contextlib
 import errno
 import fcntl
 import os
@@ -30,6 +31,11 @@ _SMALL = 4096
 
 _SMALL_RUN = 32
 """Small reads in a row before we let them gather; a human never gets there."""
+
+_RUSH = 4
+"""Full reads in a row before others get their turn."""
+
+_F_SETPIPE_SZ = 1031
 
 _PACE = 0.001
 """How long small pieces gather, and how close together they must come on average to be a run."""
@@ -81,15 +87,33 @@ class Output:
         data = self._read()
         if data:
             self._speaker.said(self._stream, data)
-            if len(data) < _SMALL:
+            if len(data) < _SMALL or self._run >= _SMALL_RUN:
                 self._run += 1
                 if self._run >= _SMALL_RUN:
-                    self._pace()
+                    self._pace(len(data))
+            elif len(data) == READ_SIZE:
+                self._rush()
             else:
                 self._run = 0
         elif data is not None:
             self.close()
             self._speaker.ended(self)
+
+    def _rush(self) -> None:
+        """The pipe was full: make it larger, and take a few reads before others get their turn."""
+        if self._run >= 0 and self._stream is not Stream.PTY:
+            with contextlib.suppress(OSError):  # The user's share of pipe memory may be used up.
+                fcntl.fcntl(self._fd, _F_SETPIPE_SZ, _RUSH * READ_SIZE)
+        self._run = -1
+        for _ in range(_RUSH - 1):
+            if not all(valve.is_open for valve in self._speaker.valves):
+                return
+            data = self._read()
+            if not data:
+                return  # Nothing now, or the end: the poller tells again.
+            self._speaker.said(self._stream, data)
+            if len(data) < READ_SIZE:
+                return
 
     def _read(self) -> bytes | None:
         """What there is, empty at the end, None when there is nothing now."""
@@ -119,18 +143,19 @@ class Output:
             total += len(data)
         return b"".join(pieces)
 
-    def _pace(self) -> None:
+    def _pace(self, size: int) -> None:
         """After a run of small pieces in quick succession, let them gather for a moment.
 
         Halves the cost of a child that writes 64 bytes at a time, and delays no
-        lone line: only a run gets here, and a write to stdin, whose answer the
-        next piece may be, ends it.
+        lone line: only a run gets here, and what ends it is a write to stdin,
+        whose answer the next piece may be, or a moment in which little came.
         """
         now, writes = self._loop.time(), self._speaker.writes
-        if now - self._since < _SMALL_RUN * _PACE and self._writes == writes:
+        gathered = self._run > _SMALL_RUN
+        quick = size >= _SMALL // 4 if gathered else now - self._since < _SMALL_RUN * _PACE
+        if quick and self._writes == writes and size < READ_SIZE:
             self.pause()
             self._loop.call_later(_PACE, self.resume)
-            self._run = _SMALL_RUN - 1  # The run goes on with the next small piece.
         else:
             self._run = 0
         self._since, self._writes = now, writes

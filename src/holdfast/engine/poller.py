@@ -8,9 +8,10 @@ one call.
 from __future__ import annotations
 
 import asyncio
-import contextlib
 import select
 from typing import Protocol
+
+from holdfast.turn import Turn
 
 READABLE = select.EPOLLIN
 WRITABLE = select.EPOLLOUT
@@ -29,8 +30,9 @@ class Source(Protocol):
 class Poller:
     """Tells sources when their descriptors are ready, as long as they are (level-triggered)."""
 
-    def __init__(self, loop: asyncio.AbstractEventLoop) -> None:
+    def __init__(self, loop: asyncio.AbstractEventLoop, turn: Turn) -> None:
         self._loop = loop
+        self._turn = turn
         self._epoll = select.epoll()
         self._sources: dict[int, Source] = {}
         loop.add_reader(self._epoll.fileno(), self._on_ready)
@@ -50,10 +52,17 @@ class Poller:
 
     def _on_ready(self) -> None:
         sources = self._sources
-        with contextlib.suppress(InterruptedError):
-            for fd, _ in self._epoll.poll(0, _BATCH):
+        try:
+            events = self._epoll.poll(0, _BATCH)
+        except InterruptedError:
+            return
+        self._turn.begin()
+        try:
+            for fd, _ in events:
                 # A source called earlier in this batch may have removed this one, and
                 # a new one may have got its number: that one then finds nothing to do.
                 source = sources.get(fd)
                 if source is not None:
                     source.on_ready()
+        finally:
+            self._turn.end()

@@ -12,6 +12,7 @@ from collections.abc import Callable
 from holdfast.config import ConnectionLimits
 from holdfast.dialects.dialect import Endpoint
 from holdfast.telemetry import Telemetry
+from holdfast.turn import Turn
 
 from .connection import Channel, Connection
 from .http import Routes
@@ -33,6 +34,7 @@ class Server:
         routes: Routes,
         telemetry: Telemetry,
         loop: asyncio.AbstractEventLoop,
+        turn: Turn,
         limits: ConnectionLimits | None = None,
         on_idle: Callable[[], None] = lambda: None,
     ) -> None:
@@ -41,6 +43,7 @@ class Server:
         self._routes = routes
         self._telemetry = telemetry
         self._loop = loop
+        self._turn = turn
         self._limits = limits or ConnectionLimits()
         self._on_idle = on_idle
         self._listeners: list[asyncio.Server] = []
@@ -107,7 +110,7 @@ class Server:
         if self._stdio is not None:
             raise BadListen("standard input and output can be served only once")
         self._stdio = StdioChannel(
-            self._connect, limits=self._limits, loop=self._loop, on_end=self._on_idle
+            self._connect, limits=self._limits, loop=self._loop, turn=self._turn, on_end=self._on_idle
         )
         await self._stdio.open(0, 1)
         return "stdio"
@@ -115,7 +118,9 @@ class Server:
     # Connections.
 
     def _accept(self, routes: Routes) -> WebSocketChannel:
-        return WebSocketChannel(self._connect, routes=routes, limits=self._limits, loop=self._loop)
+        return WebSocketChannel(
+            self._connect, routes=routes, limits=self._limits, loop=self._loop, turn=self._turn
+        )
 
     def _connect(self, channel: Channel) -> Connection:
         connection = Connection(

@@ -8,6 +8,7 @@ import stat
 from collections.abc import Callable
 
 from holdfast.config import ConnectionLimits
+from holdfast.turn import Turn
 from holdfast.wire.lines import Lines, LineTooLong
 
 from .connection import Connection
@@ -32,8 +33,10 @@ class StdioChannel(asyncio.Protocol):
         *,
         limits: ConnectionLimits,
         loop: asyncio.AbstractEventLoop,
+        turn: Turn,
         on_end: Callable[[], None],
     ) -> None:
+        self._turn = turn
         self._limits = limits
         self._loop = loop
         self._on_end: Callable[[], None] | None = on_end
@@ -75,11 +78,14 @@ class StdioChannel(asyncio.Protocol):
     # Implements ``asyncio.Protocol``.
 
     def data_received(self, data: bytes) -> None:
+        self._turn.begin()
         try:
             for line in self._lines.feed(data):
                 self._receive(line)
         except LineTooLong:
             self._finish()
+        finally:
+            self._turn.end()
 
     def eof_received(self) -> bool:
         rest = self._lines.rest()
@@ -108,7 +114,7 @@ class StdioChannel(asyncio.Protocol):
         if self._on_end is None:
             return
         if not self._batch:
-            self._loop.call_soon(self.flush)
+            self._turn.defer(self.flush)
         self._batch += parts
         self._batch.append(b"\n")
 

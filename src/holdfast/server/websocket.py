@@ -7,6 +7,7 @@ from collections.abc import Callable
 from enum import Enum
 
 from holdfast.config import ConnectionLimits
+from holdfast.turn import Turn
 from holdfast.wire.http import BadHead, answer, read_head
 from holdfast.wire.websocket import (
     BINARY,
@@ -63,6 +64,7 @@ class WebSocketChannel(asyncio.BufferedProtocol):
         "_routes",
         "_timer",
         "_transport",
+        "_turn",
         "congested",
         "peer",
     )
@@ -77,8 +79,10 @@ class WebSocketChannel(asyncio.BufferedProtocol):
         routes: Routes,
         limits: ConnectionLimits,
         loop: asyncio.AbstractEventLoop,
+        turn: Turn,
     ) -> None:
         self._make = make
+        self._turn = turn
         self._routes = routes
         self._limits = limits
         self._most = limits.fragment_bytes
@@ -116,7 +120,11 @@ class WebSocketChannel(asyncio.BufferedProtocol):
             self._on_http(data)
         else:
             self._heard = True
-            self._on_frames(data)
+            self._turn.begin()
+            try:
+                self._on_frames(data)
+            finally:
+                self._turn.end()
 
     def eof_received(self) -> bool:
         return False
@@ -206,8 +214,8 @@ class WebSocketChannel(asyncio.BufferedProtocol):
             return
         batch = self._batch
         if not batch:
-            self._loop.call_soon(self._flush)
-        batch.append(header(TEXT, size) if size > 125 else SHORT_TEXT[size])
+            self._turn.defer(self._flush)
+        batch.append(SHORT_TEXT[size] if size < 126 else header(TEXT, size))
         batch += parts
         self._batch_size += size
         if self._batch_size > _FLUSH_AT:
@@ -222,7 +230,7 @@ class WebSocketChannel(asyncio.BufferedProtocol):
 
     def _write_frame(self, *parts: bytes) -> None:
         if not self._batch:
-            self._loop.call_soon(self._flush)
+            self._turn.defer(self._flush)
         self._batch += parts
         self._batch_size += sum(map(len, parts))
 
