@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from binascii import a2b_base64
 
 import pybase64
 
@@ -11,6 +12,7 @@ from holdfast.errors import BadRequest
 encode = pybase64.b64encode
 _decode = pybase64.b64decode
 
+_SHORT = 128
 _FOREIGN = re.compile(rb"[^A-Za-z0-9+/]")
 
 
@@ -21,7 +23,8 @@ def decode(text: str) -> bytes:
         BadRequest: It is not base64; the words say where.
     """
     try:
-        data = _decode(text, None, True)
+        # For a line or two the standard library is faster, for the rest by far the other.
+        data = a2b_base64(text, strict_mode=True) if len(text) < _SHORT else _decode(text, None, True)
     except ValueError:
         raise BadRequest(_complaint(text.encode())) from None
     if text[-1:] == "=":

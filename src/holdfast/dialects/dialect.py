@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Coroutine, Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any, Protocol
 
@@ -66,8 +66,12 @@ class Method:
 
     decode: Callable[[Any], Any]
     """Params from the wire to their type; raises ``BadRequest``."""
-    handle: Callable[[Any, Any], Coroutine[Any, Any, Any]]
-    """(conversation, params) -> result; raises ``HoldfastError``."""
+    handle: Callable[[Any, Any], Any]
+    """(conversation, params) -> result, or a coroutine of it if there is something to wait for.
+
+    Raises ``HoldfastError``.  What must happen in the order of the requests
+    happens before it returns, or before the coroutine first waits.
+    """
     family: str = ""
     """What the method is about, for error texts."""
     name_of: Callable[[Any], str | None] = lambda params: None

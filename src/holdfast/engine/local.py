@@ -7,7 +7,6 @@ import asyncio
 from holdfast.config import MIB, EngineLimits
 from holdfast.errors import LimitReached
 from holdfast.model import HostInfo, Spec
-
 from holdfast.turn import Turn
 
 from .children import Children

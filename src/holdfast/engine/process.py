@@ -243,8 +243,11 @@ class LocalProcess:
             await event
         finally:
             timer.cancel()
-            if self._waiting is not None and event in self._waiting:
-                self._waiting.remove(event)
+            self._stop_waiting(event)
+
+    def _stop_waiting(self, event: asyncio.Future[None]) -> None:
+        if self._waiting is not None and event in self._waiting:
+            self._waiting.remove(event)
 
     def _wake(self) -> None:
         waiting, self._waiting = self._waiting, None

@@ -172,4 +172,3 @@ class Stdin:
             answer, data, write_id = self._line.popleft()
             if not answer.done():
                 answer.set_result(self._take(data, write_id))
-

@@ -36,7 +36,7 @@ _ROOM = 1024
 
 _libc = ctypes.CDLL(None, use_errno=False)
 _posix_spawn = _libc.posix_spawn
-_posix_spawn.argtypes = [ctypes.c_void_p, ctypes.c_char_p] + [ctypes.c_void_p] * 4
+_posix_spawn.argtypes = (ctypes.c_void_p, ctypes.c_char_p, *[ctypes.c_void_p] * 4)
 
 
 def _attributes() -> ctypes.Array[ctypes.c_char]:
@@ -122,6 +122,7 @@ class Spawner:
         program = _program(spec, env)
         ours: list[int] = []
         theirs: list[int] = []
+        stdin: int | None
         actions = _Actions()
         try:
             if spec.terminal is not None:
@@ -146,7 +147,12 @@ class Spawner:
             with contextlib.suppress(OSError):  # It may have ended already.
                 resource.prlimit(pid, resource.RLIMIT_NOFILE, self._files_limit)
         try:
-            return Child(pid, stdin=stdin, outputs=outputs, before_reap=guardian and guardian.forget)
+            return Child(
+                pid,
+                stdin=stdin,
+                outputs=outputs,
+                before_reap=guardian.forget if guardian is not None else None,
+            )
         except OSError as error:
             # Without a descriptor for its end the child cannot be watched.
             os.killpg(pid, signals.SIGKILL)
@@ -157,9 +163,7 @@ class Spawner:
             raise SpawnFailed(Fault.SYSTEM, "pidfd", error.strerror or "", number=error.errno) from error
 
 
-def _terminal(
-    size: Size, actions: _Actions, ours: list[int]
-) -> tuple[int, tuple[tuple[Stream, int], ...]]:
+def _terminal(size: Size, actions: _Actions, ours: list[int]) -> tuple[int, tuple[tuple[Stream, int], ...]]:
     master, path = open_terminal(size)
     ours.append(master)
     # A second descriptor, so that reading and writing can be watched apart.

@@ -49,7 +49,6 @@ class Server:
         self._listeners: list[asyncio.Server] = []
         self._sockets: list[str] = []
         self._channels: dict[Connection, Channel] = {}
-        self._lost: set[Connection] = set()
         self._stdio: StdioChannel | None = None
 
     @property
@@ -119,8 +118,12 @@ class Server:
 
     def _accept(self, routes: Routes) -> WebSocketChannel:
         return WebSocketChannel(
-            self._connect, routes=routes, limits=self._limits, loop=self._loop, turn=self._turn
+            self._try_connect, routes=routes, limits=self._limits, loop=self._loop, turn=self._turn
         )
+
+    def _try_connect(self, channel: Channel) -> Connection | None:
+        """A new connection, unless there are too many."""
+        return self._connect(channel) if len(self._channels) < self._limits.connections else None
 
     def _connect(self, channel: Channel) -> Connection:
         connection = Connection(

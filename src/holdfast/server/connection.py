@@ -12,7 +12,7 @@ from holdfast.config import ConnectionLimits
 from holdfast.dialects.dialect import Breach, Endpoint
 from holdfast.telemetry import Telemetry
 from holdfast.wire import jsonrpc
-from holdfast.wire.jsonrpc import Malformed, Notification, Request
+from holdfast.wire.jsonrpc import Malformed, Notification, Request, Response
 
 from .dispatch import Dispatch
 
@@ -131,10 +131,10 @@ class Connection:
             self._dispatch.request(message, len(text))
             return
         try:
-            if isinstance(message, Notification):
-                self._conversation.notified(message)
-            else:
+            if isinstance(message, Response):
                 self._conversation.answered(message)
+            elif isinstance(message, Notification):
+                self._conversation.notified(message)
         except Breach as breach:
             self.cut(str(breach))
 

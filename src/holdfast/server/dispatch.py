@@ -15,6 +15,7 @@ from collections import deque
 from collections.abc import Awaitable, Callable, Coroutine
 from dataclasses import dataclass
 from time import perf_counter
+from types import CoroutineType
 from typing import Any
 
 from holdfast.config import ConnectionLimits
@@ -112,15 +113,16 @@ class Dispatch:
     def _run(self, request: Request, method: Method, params: Any, size: int, received: float) -> None:
         """Handle a request now.  It becomes a task only if it has to wait."""
         started = perf_counter() if self._recording else 0.0
-        handled = method.handle(self._conversation, params)
-        if method.starts:
-            # A start always waits, and wants to know its own task from the beginning.
-            self._hold(method.name_of(params))
-            self._count(size)
-            self._spawn(self._finish(request, method, handled, size, received, started, params), True)
-            return
         try:
-            result = run_ahead(handled)
+            result = method.handle(self._conversation, params)
+            if method.starts:
+                # A start always waits, and wants to know its own task from the beginning.
+                self._hold(method.name_of(params))
+                self._count(size)
+                self._spawn(self._finish(request, method, result, size, received, started, params), True)
+                return
+            if type(result) is CoroutineType:
+                result = run_ahead(result)
         except HoldfastError as error:
             self._refuse(request, error, received, started)
         except Exception:  # noqa: BLE001  (the one place where a handler's failure ends)

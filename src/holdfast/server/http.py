@@ -51,9 +51,7 @@ def _upgrade(head: Head) -> Reply:
     if "sec-websocket-key" not in head.fields:
         return _plain(head, HTTPStatus.BAD_REQUEST, b"`Sec-WebSocket-Key` header missing")
     if head.fields.get("sec-websocket-version") != "13":
-        return _plain(
-            head, HTTPStatus.BAD_REQUEST, b"`Sec-WebSocket-Version` header did not include '13'"
-        )
+        return _plain(head, HTTPStatus.BAD_REQUEST, b"`Sec-WebSocket-Version` header did not include '13'")
     if not head.minor:
         return _plain(
             head,
@@ -73,7 +71,5 @@ def _plain(
 ) -> Reply:
     # A request with a body is answered without reading it; then the connection is of no more use.
     close = not head.keeps_alive or head.body_length > 0
-    data = answer(
-        status, body, fields=fields, only_head=head.method == "HEAD", minor=head.minor, close=close
-    )
+    data = answer(status, body, fields=fields, only_head=head.method == "HEAD", minor=head.minor, close=close)
     return Reply(data, close=close)

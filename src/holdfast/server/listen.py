@@ -19,8 +19,12 @@ class Tcp:
     port: int
 
     @property
+    def address(self) -> str:
+        return f"[{self.host}]:{self.port}" if ":" in self.host else f"{self.host}:{self.port}"
+
+    @property
     def url(self) -> str:
-        return f"ws://[{self.host}]:{self.port}" if ":" in self.host else f"ws://{self.host}:{self.port}"
+        return f"ws://{self.address}"
 
     @property
     def is_loopback(self) -> bool:
@@ -75,6 +79,6 @@ def check_exposure(listen: Listen) -> None:
     """
     if isinstance(listen, Tcp) and not listen.is_loopback:
         raise BadListen(
-            f"refusing to start non-loopback websocket listener {listen.url.removeprefix('ws://')} without auth;"
+            f"refusing to start non-loopback websocket listener {listen.address} without auth;"
             " listen on 127.0.0.1 or [::1] and reach it through a tunnel"
         )

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Callable
 from enum import Enum
+from http import HTTPStatus
 
 from holdfast.config import ConnectionLimits
 from holdfast.turn import Turn
@@ -74,7 +75,7 @@ class WebSocketChannel(asyncio.BufferedProtocol):
 
     def __init__(
         self,
-        make: Callable[[WebSocketChannel], Connection],
+        make: Callable[[WebSocketChannel], Connection | None],
         *,
         routes: Routes,
         limits: ConnectionLimits,
@@ -151,26 +152,31 @@ class WebSocketChannel(asyncio.BufferedProtocol):
             while (found := read_head(self._head)) is not None:
                 head, end = found
                 answered = reply(head, self._routes)
+                if answered.upgrade:
+                    self._open(answered.data, bytes(self._head[end:]))
+                    return
                 self._transport.write(answered.data)
                 if answered.close:
                     self._transport.close()
                     return
                 del self._head[:end]
-                if answered.upgrade:
-                    self._open()
-                    return
         except BadHead as bad:
             self._transport.write(answer(bad.status, close=True))
             self._transport.close()
 
-    def _open(self) -> None:
-        rest, self._head = self._head, None
+    def _open(self, accepted: bytes, rest: bytes) -> None:
+        """Become a WebSocket; ``rest`` is what came right behind the request."""
+        connection = self._make(self)
+        if connection is None:
+            raise BadHead(HTTPStatus.SERVICE_UNAVAILABLE)
+        self._transport.write(accepted)
+        self._head = None
         self._phase = Phase.OPEN
+        self._connection = connection
         self._reader = FrameReader(
             frame_limit=self._limits.frame_bytes, message_limit=self._limits.message_bytes
         )
         self._set_timer(self._limits.ping_seconds, self._on_ping_due)
-        self._connection = self._make(self)
         if rest:
             self._on_frames(memoryview(rest))
 
@@ -182,7 +188,7 @@ class WebSocketChannel(asyncio.BufferedProtocol):
             return
         try:
             for op, payload in reader.feed(data):
-                if op == TEXT or op == BINARY:
+                if op in (TEXT, BINARY):
                     if self._phase is Phase.OPEN:
                         connection.receive(payload)
                 elif op == PING:
@@ -268,9 +274,7 @@ class WebSocketChannel(asyncio.BufferedProtocol):
     def _on_pong_due(self, waiting: int) -> None:
         # A peer that is slow to read what we sent before the ping is alive, too.
         if self._heard or self.unsent < waiting:
-            self._set_timer(
-                self._limits.ping_seconds - self._limits.pong_seconds, self._on_ping_due
-            )
+            self._set_timer(self._limits.ping_seconds - self._limits.pong_seconds, self._on_ping_due)
         else:
             self._transport.abort()
             self._close()

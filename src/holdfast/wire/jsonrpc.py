@@ -7,6 +7,7 @@ to the words that name a fault, is the exec dialect's; others use the same shape
 from __future__ import annotations
 
 import json
+from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Annotated, Any, ClassVar
 
@@ -91,31 +92,28 @@ def decode(text: bytes) -> Message:
         tree = _decode(text)
     except (msgspec.DecodeError, RecursionError):
         return _decode_slowly(text)
-    if not _is_plain(text, tree):
-        return _decode_slowly(text)
-    return _classify(tree)
+    # Most messages are short, and exactly what encoding them again gives.
+    if (len(text) <= _SHORT and _encode(tree) == text) or _is_plain(text, tree):
+        return _classify(tree)
+    return _decode_slowly(text)
 
 
-_SHORT = 4096
-"""Messages below this are encoded again to see whether anything got lost: cheap, and nearly always enough."""
+_SHORT = 2 * MOST_NESTED
+"""Bytes in which nothing can be nested too deeply, nor be too many values."""
 
 
 def _is_plain(text: bytes, tree: Any) -> bool:
     """Whether the fast decoder's result can be trusted to be all there was.
 
-    It drops the first of two equal keys.  A text that is what encoding the
-    result gives has no such keys.  Otherwise quotation marks are counted:
-    without escapes every string of the text has two, so a text with more of them
-    than the strings of the result account for has lost some.  The counts of
-    brackets and commas are upper bounds of nesting and values.
+    It drops the first of two equal keys.  Without escapes every string of the
+    text has two quotation marks, so a text with more of them than the strings of
+    the result account for has lost some.  The counts of brackets and commas are
+    upper bounds of nesting and values.
     """
     openings = text.count(b"{") + text.count(b"[")
-    if openings > MOST_NESTED:
-        return False
-    if len(text) < _SHORT and _encode(tree) == text:
-        return True
     return (
-        openings + text.count(b",") < MOST_VALUES
+        openings <= MOST_NESTED
+        and openings + text.count(b",") < MOST_VALUES
         and b"\\" not in text
         and text.count(b'"') == 2 * _strings(tree)
     )
@@ -125,6 +123,7 @@ def _strings(tree: Any) -> int:
     """Keys and string values in ``tree``."""
     if type(tree) is str:
         return 1
+    members: Iterable[Any]
     if type(tree) is dict:
         count, members = len(tree), tree.values()
     elif type(tree) is list:
@@ -155,8 +154,10 @@ def _integer(digits: str) -> int | float:
 def _classify(tree: Any) -> Message:
     if type(tree) is not dict:
         raise Malformed("expected a JSON-RPC object")
-    method, key = tree.get("method"), tree.get("id")
-    if type(method) is str and (type(key) is int and _LEAST_ID <= key <= _MOST_ID or type(key) is str):
+    method: Any = tree.get("method")
+    key: Any = tree.get("id")
+    kind = type(key)
+    if type(method) is str and ((kind is int and _LEAST_ID <= key <= _MOST_ID) or kind is str):
         trace = tree.get("trace")
         if trace is not None:
             _check_members(tree)

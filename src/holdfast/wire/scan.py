@@ -96,7 +96,7 @@ class _Scanner:
 
     def string(self) -> str:
         """Read a string; return what it says."""
-        text, start = self.text, self.at
+        text = self.text
         self.at += 1
         pieces: list[bytes] = []
         while True:
@@ -111,9 +111,7 @@ class _Scanner:
             if byte == 0x22:
                 break
             if byte != 0x5C:
-                raise self.fault(
-                    "control character (\\u0000-\\u001F) found while parsing a string", self.at
-                )
+                raise self.fault("control character (\\u0000-\\u001F) found while parsing a string", self.at)
             pieces.append(self.escape().encode())
         try:
             return b"".join(pieces).decode()
@@ -126,7 +124,16 @@ class _Scanner:
         byte = self.text[self.at : self.at + 1]
         self.at += 1
         if byte != b"u":
-            plain = {b'"': '"', b"\\": "\\", b"/": "/", b"b": "\b", b"f": "\f", b"n": "\n", b"r": "\r", b"t": "\t"}
+            plain = {
+                b'"': '"',
+                b"\\": "\\",
+                b"/": "/",
+                b"b": "\b",
+                b"f": "\f",
+                b"n": "\n",
+                b"r": "\r",
+                b"t": "\t",
+            }
             if byte not in plain:
                 raise self.fault("invalid escape", self.at)
             return plain[byte]

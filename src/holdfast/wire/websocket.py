@@ -195,5 +195,3 @@ def close_reason(payload: bytes) -> CloseCode | int:
         raise Violation(CloseCode.PROTOCOL_ERROR, "ill-formed close frame")
     _checked(TEXT, payload[2:])
     return code
-
-

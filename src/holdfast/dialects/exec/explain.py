@@ -53,9 +53,7 @@ def explain(error: HoldfastError) -> WireError:
         case SessionUnknown(session=session):
             return WireError(INVALID_REQUEST, f"unknown session id {session}")
         case SessionBusy(session=session):
-            return WireError(
-                SESSION_ATTACHED, f"session {session} is already attached to another connection"
-            )
+            return WireError(SESSION_ATTACHED, f"session {session} is already attached to another connection")
         case SpawnFailed():
             return WireError(INTERNAL_ERROR, _spawn_text(error), _spawn_data(error))
         case StdinFailed():

@@ -87,7 +87,5 @@ class Feed:
     def closed(self, seq: int) -> None:
         client = self._session.client
         if client is not None:
-            client.send(
-                b'{"method":"process/closed","params":{"processId":%b,"seq":%d}}' % (self._name, seq)
-            )
+            client.send(b'{"method":"process/closed","params":{"processId":%b,"seq":%d}}' % (self._name, seq))
         self._record.closed(self._session, self)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import os.path
-from collections.abc import Awaitable, Callable
+from collections.abc import Callable, Coroutine
 from functools import partial
 from typing import Any, TypeVar
 
@@ -35,12 +35,15 @@ async def initialize(talk: ExecConversation, params: m.InitializeParams) -> m.In
     return m.InitializeResult(session.key, _environment_info(talk.endpoint.backend.info))
 
 
-async def environment_info(talk: ExecConversation, params: None) -> m.EnvironmentInfo:
+def environment_info(talk: ExecConversation, params: None) -> m.EnvironmentInfo:
     return _environment_info(talk.endpoint.backend.info)
 
 
-async def environment_status(talk: ExecConversation, params: None) -> m.StatusResult:
-    return m.StatusResult()
+def environment_status(talk: ExecConversation, params: None) -> m.StatusResult:
+    return _READY
+
+
+_READY = m.StatusResult()
 
 
 def _environment_info(host: HostInfo) -> m.EnvironmentInfo:
@@ -111,7 +114,7 @@ def _spec(params: m.StartParams, cwd: paths.PathUri) -> Spec:
         argv=params.argv,
         cwd=cwd.path,
         env=params.env,
-        env_policy=params.env_policy and _policy(params.env_policy),
+        env_policy=None if params.env_policy is None else _policy(params.env_policy),
         terminal=Size() if params.tty else None,
         stdin=params.pipe_stdin,
         arg0=params.arg0,
@@ -167,7 +170,7 @@ def _page(page: Page) -> msgspec.Raw:
     )
 
 
-async def write(talk: ExecConversation, params: m.Write) -> m.WriteResult:
+def write(talk: ExecConversation, params: m.Write) -> m.WriteResult | Coroutine[Any, Any, m.WriteResult]:
     """Offer bytes to stdin.  A process that nobody knows is an answer here, not an error."""
     if not params.write_id:
         raise BadRequest("writeId must not be empty", field="writeId")
@@ -178,8 +181,13 @@ async def write(talk: ExecConversation, params: m.Write) -> m.WriteResult:
         return m.WriteResult("starting")
     status = feed.process.try_write(params.data, write_id=params.write_id)
     if status is None:
-        status = await feed.process.write(params.data, write_id=params.write_id)
+        return _write_later(feed, params)
     return _ACCEPTED if status is WriteStatus.ACCEPTED else m.WriteResult(status.value)
+
+
+async def _write_later(feed: Feed, params: m.Write) -> m.WriteResult:
+    status = await feed.process.write(params.data, write_id=params.write_id)
+    return m.WriteResult(status.value)
 
 
 _ACCEPTED = m.WriteResult(WriteStatus.ACCEPTED.value)
@@ -220,16 +228,20 @@ def _find(talk: ExecConversation, name: str) -> Feed:
 # The table.
 
 
-async def _absent(method: str, talk: ExecConversation, params: Any) -> Any:
-    """Methods of the protocol that this server does not have."""
-    raise UnknownMethod(method)
+def _absent(method: str, family: str) -> Method:
+    """A method of the protocol that this server does not have."""
+
+    def refuse(talk: ExecConversation, params: Any) -> None:
+        raise UnknownMethod(method)
+
+    return Method(lambda params: params, refuse, family)
 
 
 P = TypeVar("P")
 
 
 def _method(
-    kind: type[P], handle: Callable[[ExecConversation, P], Awaitable[Any]], family: str = "", **traits: Any
+    kind: type[P], handle: Callable[[ExecConversation, P], Any], family: str = "", **traits: Any
 ) -> Method:
     return Method(partial(m.decoded, kind=kind), handle, family, **traits)
 
@@ -244,7 +256,12 @@ METHODS: dict[str, Method] = {
     "environment/info": Method(m.decode_unit, environment_info, "environment info"),
     "environment/status": Method(m.decode_unit, environment_status, "environment status"),
     "process/start": Method(
-        m.decode_start, start, "exec", name_of=lambda request: request.params.process_id, starts=True, waits=True
+        m.decode_start,
+        start,
+        "exec",
+        name_of=lambda request: request.params.process_id,
+        starts=True,
+        waits=True,
     ),
     "process/read": _method(m.ReadParams, read, "exec", name_of=_name, waits=True),
     "process/write": Method(m.decode_write, write, "exec", name_of=_name, waits=True),
@@ -255,17 +272,11 @@ METHODS: dict[str, Method] = {
 
 _ABSENT = {
     "filesystem": (
-        "readFile writeFile createDirectory getMetadata canonicalize readDirectory walk remove copy open"
-        " readBlock writeBlock close watchMissing"
+        "fs/readFile fs/writeFile fs/createDirectory fs/getMetadata fs/canonicalize fs/readDirectory fs/walk"
+        " fs/remove fs/copy fs/open fs/readBlock fs/writeBlock fs/close fs/watchMissing"
     ),
+    "http": "http/request",
+    "environment config": "environmentConfig/read",
+    "capability discovery": "capabilityRoots/discoverV1 capabilities/discoverV2",
 }
-for _family, _names in _ABSENT.items():
-    for _short in _names.split():
-        METHODS[f"fs/{_short}"] = Method(lambda params: params, partial(_absent, f"fs/{_short}"), _family)
-for _full, _family in {
-    "http/request": "http",
-    "environmentConfig/read": "environment config",
-    "capabilityRoots/discoverV1": "capability discovery",
-    "capabilities/discoverV2": "capability discovery",
-}.items():
-    METHODS[_full] = Method(lambda params: params, partial(_absent, _full), _family)
+METHODS |= {name: _absent(name, family) for family, names in _ABSENT.items() for name in names.split()}
