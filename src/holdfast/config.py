@@ -27,6 +27,9 @@ class EngineLimits:
     stdin_bytes: int = 8 * MIB
     """The same in bytes, because a single write may be large."""
 
+    stop_seconds: float = 5.0
+    """How long a stop waits for killed processes; one stuck in the kernel is left behind."""
+
     write_ids: int = 4096
     """Accepted write identifiers remembered per process, so that a retry is not written twice."""
 
@@ -85,7 +88,7 @@ class ConnectionLimits:
     waiting_requests: int = 4096
     """Requests that wait for their answer: long polls, blocked writes, starts."""
 
-    waiting_bytes: int = 64 * MIB
+    waiting_bytes: int = 256 * MIB
     """What those requests may hold in memory together."""
 
     handshake_seconds: float = 10.0

@@ -70,6 +70,7 @@ async def _run(
     from holdfast.host.spawn import Spawner
     from holdfast.server.app import Server
     from holdfast.server.http import Routes
+    from holdfast.server.listen import Stdio
     from holdfast.telemetry import Silent
     from holdfast.turn import Turn
 
@@ -100,8 +101,7 @@ async def _run(
             url = await server.listen(listen)
             if url != "stdio":
                 # Standard output may be the protocol's: then it carries nothing else.
-                stream = sys.stderr if any(w for w in where if type(w).__name__ == "Stdio") else sys.stdout
-                print(url, file=stream, flush=True)
+                print(url, file=sys.stderr if Stdio() in where else sys.stdout, flush=True)
                 if arguments.hint:
                     _print_hint(url)
         gc.collect()

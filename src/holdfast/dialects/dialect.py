@@ -78,6 +78,8 @@ class Method:
     """The process that a request is about: it waits while that process is starting."""
     starts: bool = False
     """Starts that process.  Goes on to its end when the connection is lost."""
+    alone: bool = False
+    """While it waits, whatever the client sends next waits behind it."""
     waits: bool = False
     """May be answered much later; such requests are counted and bounded."""
 

@@ -35,38 +35,50 @@ class LocalBackend:
         self._budget = Budget(self._limits.retained_bytes)
         self._live: set[LocalProcess] = set()
         self._starting = 0
+        self._closing = False
         self._all_closed: asyncio.Future[None] | None = None
 
     async def start(self, spec: Spec) -> LocalProcess:
-        if len(self._live) + self._starting >= self._limits.processes:
-            raise LimitReached("processes", self._limits.processes)
+        most = 0 if self._closing else self._limits.processes
+        if len(self._live) + self._starting >= most:
+            raise LimitReached("processes", most)
         self._starting += 1
         try:
             child = await self._children.start(spec)
         finally:
             self._starting -= 1
-        ring = Ring(limit=MIB, chunks=self._limits.retained_chunks, budget=self._budget)
         process = LocalProcess(
             child,
-            ring,
+            Ring(limit=MIB, chunks=self._limits.retained_chunks, budget=self._budget),
             loop=self._loop,
             poller=self._poller,
             limits=self._limits,
             on_closed=self._on_closed,
         )
         self._live.add(process)
+        if self._closing:
+            process.forget()
+            raise LimitReached("processes", 0)
         return process
 
     async def aclose(self) -> None:
-        self._children.close()
+        self._closing = True
         for process in list(self._live):
             process.forget()
         if self._live:
             self._all_closed = self._loop.create_future()
+            timer = self._loop.call_later(self._limits.stop_seconds, self._give_up)
             await self._all_closed
+            timer.cancel()
+        self._children.close()
         self._poller.close()
 
     def _on_closed(self, process: LocalProcess) -> None:
         self._live.discard(process)
         if self._all_closed is not None and not self._live:
+            self._give_up()
+
+    def _give_up(self) -> None:
+        """Wait no longer for processes to close."""
+        if self._all_closed is not None and not self._all_closed.done():
             self._all_closed.set_result(None)

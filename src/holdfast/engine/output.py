@@ -59,7 +59,18 @@ class Speaker(Protocol):
 class Output:
     """One output of a child: stdout, stderr, or a terminal."""
 
-    __slots__ = ("_fd", "_loop", "_poller", "_run", "_since", "_speaker", "_stream", "_watched", "_writes")
+    __slots__ = (
+        "_fd",
+        "_loop",
+        "_poller",
+        "_run",
+        "_since",
+        "_speaker",
+        "_stream",
+        "_watched",
+        "_widened",
+        "_writes",
+    )
 
     def __init__(
         self, stream: Stream, fd: int, speaker: Speaker, *, loop: asyncio.AbstractEventLoop, poller: Poller
@@ -72,6 +83,7 @@ class Output:
         self._run = 0
         self._since = 0.0
         self._writes = 0
+        self._widened = False
         self._watched = True
         poller.add(fd, self)
 
@@ -101,10 +113,11 @@ class Output:
 
     def _rush(self) -> None:
         """The pipe was full: make it larger, and take a few reads before others get their turn."""
-        if self._run >= 0 and self._stream is not Stream.PTY:
-            with contextlib.suppress(OSError):  # The user's share of pipe memory may be used up.
+        self._run = 0
+        if not self._widened:
+            self._widened = True
+            with contextlib.suppress(OSError):  # No pipe, or the user's share of pipe memory is used up.
                 fcntl.fcntl(self._fd, _F_SETPIPE_SZ, _RUSH * READ_SIZE)
-        self._run = -1
         for _ in range(_RUSH - 1):
             if not all(valve.is_open for valve in self._speaker.valves):
                 return

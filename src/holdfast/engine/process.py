@@ -21,7 +21,7 @@ from enum import Enum
 
 from holdfast.backend import Valve, Watcher
 from holdfast.config import EngineLimits
-from holdfast.errors import StdinFailed
+from holdfast.errors import SignalFailed, StdinFailed
 from holdfast.model import Chunk, Page, Stream, WriteStatus
 
 from .children import Child
@@ -295,12 +295,16 @@ class LocalProcess:
     def forget(self) -> None:
         for watch in self._watches:
             watch.stop()
-        if not self.kill() and self._state is State.EXITED:
+        self._ring.close()
+        try:
+            running = self.kill()
+        except SignalFailed:
+            _log.warning("process %d cannot be killed and is left behind", self.pid)
+            return
+        if not running and self._state is State.EXITED:
             self._child.kill_leftovers()
             self._close_outputs()
             self._become(State.CLOSED)
-        self._ring.clear()
-        self._ring.limit = 0
 
 
 class LocalWatch:

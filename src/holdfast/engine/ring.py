@@ -52,6 +52,8 @@ class Ring:
 
     def append(self, chunk: Chunk) -> None:
         """Keep ``chunk`` and drop what no longer fits."""
+        if self.limit < 0:
+            return
         size = len(chunk.data)
         self._chunks.append(chunk)
         self._total += size
@@ -70,8 +72,9 @@ class Ring:
         ):
             self._drop_oldest()
 
-    def clear(self) -> None:
-        """Drop everything and give its room back."""
+    def close(self) -> None:
+        """Drop everything, give its room back, and keep nothing any more."""
+        self.limit = -1
         self._budget.used -= self._total
         self._total = 0
         self._chunks = []

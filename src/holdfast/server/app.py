@@ -48,12 +48,12 @@ class Server:
         self._on_idle = on_idle
         self._listeners: list[asyncio.Server] = []
         self._sockets: list[str] = []
-        self._channels: dict[Connection, Channel] = {}
+        self._connections: set[Connection] = set()
         self._stdio: StdioChannel | None = None
 
     @property
     def connections(self) -> int:
-        return len(self._channels)
+        return len(self._connections)
 
     # Listening.
 
@@ -123,7 +123,7 @@ class Server:
 
     def _try_connect(self, channel: Channel) -> Connection | None:
         """A new connection, unless there are too many."""
-        return self._connect(channel) if len(self._channels) < self._limits.connections else None
+        return self._connect(channel) if len(self._connections) < self._limits.connections else None
 
     def _connect(self, channel: Channel) -> Connection:
         connection = Connection(
@@ -133,11 +133,11 @@ class Server:
             limits=self._limits,
             on_end=self._on_end,
         )
-        self._channels[connection] = channel
+        self._connections.add(connection)
         return connection
 
     def _on_end(self, connection: Connection) -> None:
-        del self._channels[connection]
+        self._connections.discard(connection)
 
     # The end.
 
@@ -148,10 +148,8 @@ class Server:
         for path in self._sockets:
             with contextlib.suppress(FileNotFoundError):
                 os.unlink(path)
-        for channel in list(self._channels.values()):
-            channel.end("the server stops")
-        for connection in list(self._channels):
-            connection.lost()
+        for connection in list(self._connections):
+            connection.cut("the server stops", stopping=True)
         if self._stdio is not None:
             await self._stdio.close()
 

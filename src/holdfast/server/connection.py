@@ -46,14 +46,15 @@ class Channel(Protocol):
     async def is_alive(self, within: float) -> bool:
         """Ask the peer for a sign of life, and wait for it that many seconds at the most."""
 
-    def end(self, reason: str) -> None:
-        """Tell the peer why, and end.  ``Connection.lost`` is not called any more."""
+    def end(self, reason: str, *, stopping: bool = False) -> None:
+        """Tell the peer why, and end: because of the peer, or because the server stops."""
 
 
 class Connection:
     """One client on one channel.  Owns all tasks of its requests.  Implements ``dialect.Client``."""
 
     __slots__ = (
+        "_alone",
         "_channel",
         "_conversation",
         "_dispatch",
@@ -79,6 +80,7 @@ class Connection:
         self._telemetry = telemetry
         self._limits = limits
         self._on_end: Callable[[Connection], None] | None = on_end
+        self._alone = False
         # Made when first needed: an idle connection has none of them.
         self._tasks: dict[asyncio.Task[None], bool] | None = None
         self._inbox: deque[bytes] | None = None
@@ -88,6 +90,7 @@ class Connection:
             self._conversation,
             send=self.send,
             spawn=self._own,
+            wait_alone=self._wait_alone,
             telemetry=telemetry,
             limits=limits,
         )
@@ -111,12 +114,32 @@ class Connection:
         """Take one message.  The only door in."""
         if self._inbox is not None:
             self._inbox.append(text)
-        elif self._channel.congested and self._channel.unsent > self._limits.unsent_bytes:
-            # The peer sends and does not read: it waits for itself, we do not grow.
+        elif self._is_choked():
             self._inbox = deque((text,))
             self._channel.hold()
         else:
             self._handle(text)
+
+    def _is_choked(self) -> bool:
+        """Whether the peer sends and does not read: then it waits for itself, and we do not grow."""
+        return self._channel.congested and self._channel.unsent > self._limits.unsent_bytes
+
+    def _wait_alone(self, alone: bool) -> None:  # noqa: FBT001
+        """Put what comes next aside while a request must be alone; take it in afterwards."""
+        self._alone = alone
+        if not alone:
+            self._take_in()
+        elif self._inbox is None:
+            self._inbox = deque()
+            self._channel.hold()
+
+    def _take_in(self) -> None:
+        """Handle what was put aside, as far as nothing stands against it."""
+        while self._inbox and not self._alone and not self._is_choked():
+            self._handle(self._inbox.popleft())
+        if self._inbox is not None and not self._inbox and not self._alone and not self._is_choked():
+            self._inbox = None
+            self._channel.go_on()
 
     def _handle(self, text: bytes) -> None:
         if self._on_end is None:
@@ -146,11 +169,7 @@ class Connection:
 
     def drained(self) -> None:
         """The peer has caught up."""
-        inbox, self._inbox = self._inbox, None
-        if inbox is not None:
-            self._channel.go_on()
-            while inbox:
-                self.receive(inbox.popleft())  # Into the inbox again, if they fill the channel again.
+        self._take_in()
         if not self._channel.congested:
             self._conversation.drained()
 
@@ -159,10 +178,10 @@ class Connection:
 
     # The end.
 
-    def cut(self, reason: str) -> None:
+    def cut(self, reason: str, *, stopping: bool = False) -> None:
         """End the connection from our side."""
         if self._on_end is not None:
-            self._channel.end(reason)
+            self._channel.end(reason, stopping=stopping)
             self.lost()
 
     def lost(self) -> None:

@@ -55,6 +55,7 @@ class Dispatch:
         "_send",
         "_spawn",
         "_telemetry",
+        "_wait_alone",
         "_waiting",
         "_waiting_bytes",
     )
@@ -66,14 +67,20 @@ class Dispatch:
         *,
         send: Callable[..., None],
         spawn: Callable[[Coroutine[Any, Any, None], bool], None],
+        wait_alone: Callable[[bool], None],
         telemetry: Telemetry,
         limits: ConnectionLimits,
     ) -> None:
-        """``spawn`` runs a coroutine as a task of the connection; True if it outlives it."""
+        """
+        Args:
+            spawn: Runs a coroutine as a task of the connection; True if it outlives it.
+            wait_alone: Told True when nothing else may be taken in, False when it may again.
+        """
         self._methods = endpoint.methods
         self._conversation = conversation
         self._send = send
         self._spawn = spawn
+        self._wait_alone = wait_alone
         self._telemetry = telemetry
         self._recording = telemetry.recording
         self._limits = limits
@@ -97,9 +104,9 @@ class Dispatch:
             self._refuse(request, error, received, received, known=method is not None)
             return
         if self._held is not None:
-            line = self._held.get(method.name_of(params) or "")
-            if line is not None and method.name_of(params) is not None:
-                line.append(Held(request, method, params, size, received))
+            name = method.name_of(params)
+            if name is not None and name in self._held:
+                self._held[name].append(Held(request, method, params, size, received))
                 self._count(size)
                 return
         self._run(request, method, params, size, received)
@@ -129,6 +136,8 @@ class Dispatch:
             self._break(request, received, started)
         else:
             if type(result) is Rest:
+                if method.alone:
+                    self._wait_alone(True)
                 self._count(size)
                 self._spawn(self._finish(request, method, result, size, received, started, params), False)
             else:
@@ -157,6 +166,8 @@ class Dispatch:
             self._count(-size)
             if method.starts:
                 self._release(method.name_of(params))
+            elif method.alone:
+                self._wait_alone(False)
 
     # Requests behind a start.
 

@@ -46,12 +46,16 @@ class StdioChannel(asyncio.Protocol):
         self._batch: list[bytes] = []
         self._held = False
         self._output = 1
+        self._written: asyncio.Future[None] = loop.create_future()
+        # Others may share these descriptors: they get them back as they were.
+        self._blocking: dict[int, bool] = {}
         self.congested = False
         self._connection = make(self)
 
     async def open(self, source: int, output: int) -> None:
         """Take over the two descriptors."""
         self._output = output
+        self._blocking = {fd: os.get_blocking(fd) for fd in (source, output)}
         if not _is_file(output):
             self._writer, _ = await self._loop.connect_write_pipe(
                 lambda: _Writing(self), os.fdopen(output, "wb", 0, closefd=False)
@@ -156,7 +160,7 @@ class StdioChannel(asyncio.Protocol):
         """Pipes end together with the process that holds them."""
         return self._on_end is not None
 
-    def end(self, reason: str) -> None:
+    def end(self, reason: str, *, stopping: bool = False) -> None:
         self._finish()
 
     def _finish(self) -> None:
@@ -171,8 +175,18 @@ class StdioChannel(asyncio.Protocol):
         """Let go of the descriptors, when everything written has been taken or cannot be."""
         if self._reader is not None:
             self._reader.close()
-        if self._writer is not None:
+        if self._writer is not None and not self._written.done():
             self._writer.close()
+            timer = self._loop.call_later(self._limits.close_seconds, self.on_written)
+            await self._written
+            timer.cancel()
+        for fd, blocking in self._blocking.items():
+            os.set_blocking(fd, blocking)
+
+    def on_written(self) -> None:
+        """The output is closed, or nobody waits for it any longer."""
+        if not self._written.done():
+            self._written.set_result(None)
 
 
 class _Writing(asyncio.BaseProtocol):
@@ -188,6 +202,7 @@ class _Writing(asyncio.BaseProtocol):
         self._channel.on_congestion(congested=False)
 
     def connection_lost(self, exc: Exception | None) -> None:
+        self._channel.on_written()
         self._channel.connection_lost(exc)
 
 

@@ -299,17 +299,10 @@ class WebSocketChannel(asyncio.BufferedProtocol):
 
     # The end.
 
-    def end(self, reason: str) -> None:
-        self._end(CloseCode.POLICY_VIOLATION, reason)
-
-    def go_away(self, reason: str) -> None:
-        """End because the server stops."""
-        if self._phase is Phase.OPEN:
-            self._end(CloseCode.GOING_AWAY, reason)
-            if self._connection is not None:
-                self._connection.lost()
-        elif self._phase is Phase.HTTP:
-            self._transport.abort()
+    def end(self, reason: str, *, stopping: bool = False) -> None:
+        self._end(CloseCode.GOING_AWAY if stopping else CloseCode.POLICY_VIOLATION, reason)
+        if stopping:
+            self._transport.close()  # There is no time for the peer's answer.
 
     def _end(self, code: CloseCode, reason: str) -> None:
         if self._phase is Phase.OPEN:

@@ -132,7 +132,9 @@ class ExecEndpoint:
         self._arm()
 
     def close(self) -> None:
-        """No timer fires after this."""
+        """End every session.  No timer fires after this."""
+        for session in self.sessions.close_all():
+            self._end(session)
         if self._timer is not None:
             self._timer.cancel()
             self._timer = None

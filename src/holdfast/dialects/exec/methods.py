@@ -252,7 +252,7 @@ def _name(params: Any) -> str:
 
 
 METHODS: dict[str, Method] = {
-    "initialize": _method(m.InitializeParams, initialize, waits=True),
+    "initialize": _method(m.InitializeParams, initialize, alone=True, waits=True),
     "environment/info": Method(m.decode_unit, environment_info, "environment info"),
     "environment/status": Method(m.decode_unit, environment_status, "environment status"),
     "process/start": Method(

@@ -98,6 +98,12 @@ class Sessions:
         session.turn += 1
         self._sessions.pop(session.key, None)
 
+    def close_all(self) -> Iterator[Session]:
+        """Remove and give every session."""
+        for session in list(self._sessions.values()):
+            self.close(session)
+            yield session
+
     def expire(self, now: float) -> Iterator[Session]:
         """Remove and give the sessions whose time is over."""
         for session, turn in self._detached.due(now):
