@@ -15,6 +15,7 @@ from holdfast.config import EngineLimits, SessionLimits
 from holdfast.host.guardian import Guardian
 
 if TYPE_CHECKING:
+    from holdfast.poller import Poller
     from holdfast.server.listen import Listen
 
 _GC_THRESHOLD = 50_000
@@ -45,8 +46,12 @@ def serve(arguments: argparse.Namespace) -> int:
 
     import asyncio  # After the fork: the guardian has no use for it.
 
+    from holdfast.poller import Poller
+
+    poller = Poller()
     try:
-        return asyncio.run(_run(arguments, where, guardian, files_limit))
+        with asyncio.Runner(loop_factory=lambda: asyncio.SelectorEventLoop(poller.selector())) as runner:
+            return runner.run(_run(arguments, where, guardian, files_limit, poller))
     except BadListen as bad:
         raise Refusal(str(bad)) from None
     finally:
@@ -58,6 +63,7 @@ async def _run(
     where: list[Listen],
     guardian: Guardian,
     files_limit: tuple[int, int] | None,
+    poller: Poller,
 ) -> int:
     import asyncio
 
@@ -72,7 +78,6 @@ async def _run(
     from holdfast.server.http import Routes
     from holdfast.server.listen import Stdio
     from holdfast.telemetry import Silent
-    from holdfast.turn import Turn
 
     loop = asyncio.get_running_loop()
     stop = asyncio.Event()
@@ -80,9 +85,8 @@ async def _run(
         loop.add_signal_handler(number, stop.set)
 
     spawner = Spawner(Environment(own_environment()), guardian=guardian, files_limit=files_limit)
-    turn = Turn(loop)
     backend = LocalBackend(
-        Starter(spawner.start, loop), host_info(), loop, turn=turn, limits=_engine_limits(arguments)
+        Starter(spawner.start, loop), host_info(), loop, poller=poller, limits=_engine_limits(arguments)
     )
     telemetry = Silent()
     endpoint = ExecEndpoint(
@@ -93,7 +97,7 @@ async def _run(
         routes=Routes(healthz=arguments.endpoint != "exec"),
         telemetry=telemetry,
         loop=loop,
-        turn=turn,
+        poller=poller,
         on_idle=stop.set,
     )
     try:

@@ -7,10 +7,9 @@ import asyncio
 from holdfast.config import MIB, EngineLimits
 from holdfast.errors import LimitReached
 from holdfast.model import HostInfo, Spec
-from holdfast.turn import Turn
+from holdfast.poller import Poller
 
 from .children import Children
-from .poller import Poller
 from .process import LocalProcess
 from .ring import Budget, Ring
 
@@ -24,14 +23,18 @@ class LocalBackend:
         info: HostInfo,
         loop: asyncio.AbstractEventLoop,
         *,
-        turn: Turn | None = None,
+        poller: Poller | None = None,
         limits: EngineLimits | None = None,
     ) -> None:
+        """Without a ``poller`` of the server's, the backend makes its own and closes it."""
         self.info = info
         self._children = children
         self._loop = loop
         self._limits = limits or EngineLimits()
-        self._poller = Poller(loop, turn or Turn(loop))
+        self._own_poller = poller is None
+        self._poller = poller or Poller()
+        if self._own_poller:
+            self._poller.attach(loop)
         self._budget = Budget(self._limits.retained_bytes)
         self._live: set[LocalProcess] = set()
         self._starting = 0
@@ -71,7 +74,8 @@ class LocalBackend:
             await self._all_closed
             timer.cancel()
         self._children.close()
-        self._poller.close()
+        if self._own_poller:
+            self._poller.close()
 
     def _on_closed(self, process: LocalProcess) -> None:
         self._live.discard(process)

@@ -17,8 +17,7 @@ from typing import Protocol
 
 from holdfast.backend import Valve
 from holdfast.model import Stream
-
-from .poller import Poller
+from holdfast.poller import Poller
 
 READ_SIZE = 65_536
 """One read of a pipe, whose usual capacity this is; larger buffers only fault pages in."""
@@ -89,7 +88,7 @@ class Output:
 
     # The hot path.
 
-    def on_ready(self) -> None:
+    def on_ready(self, events: int = 0) -> None:
         """Pass on what one read gives."""
         for valve in self._speaker.valves:
             if not valve.is_open:

@@ -23,10 +23,10 @@ from holdfast.backend import Valve, Watcher
 from holdfast.config import EngineLimits
 from holdfast.errors import SignalFailed, StdinFailed
 from holdfast.model import Chunk, Page, Stream, WriteStatus
+from holdfast.poller import Poller
 
 from .children import Child
 from .output import Output
-from .poller import Poller
 from .ring import Ring
 from .stdin import Stdin
 
@@ -116,7 +116,7 @@ class LocalProcess:
 
     # The end.
 
-    def on_ready(self) -> None:
+    def on_ready(self, events: int = 0) -> None:
         """The child has ended: first what it said, then its exit."""
         if self._state is not State.TERMINATING:
             for valve in self.valves:

@@ -16,8 +16,7 @@ from collections import OrderedDict, deque
 
 from holdfast.config import EngineLimits
 from holdfast.model import WriteStatus
-
-from .poller import WRITABLE, Poller
+from holdfast.poller import WRITABLE, Poller
 
 _Waiting = tuple["asyncio.Future[WriteStatus]", bytes, str]
 
@@ -103,7 +102,7 @@ class Stdin:
         self._queued = 0
         self._admit()
 
-    def on_ready(self) -> None:
+    def on_ready(self, events: int = 0) -> None:
         """There is room in the pipe again, or nobody reads it any more."""
         self._flush()
         self._admit()

@@ -7,17 +7,19 @@ import contextlib
 import errno
 import os
 import socket
+import stat
 from collections.abc import Callable
 
 from holdfast.config import ConnectionLimits
 from holdfast.dialects.dialect import Endpoint
+from holdfast.poller import Poller
 from holdfast.telemetry import Telemetry
-from holdfast.turn import Turn
 
 from .connection import Channel, Connection
 from .http import Routes
 from .listen import BadListen, Listen, Stdio, Tcp, Unix, check_exposure
 from .stdio import StdioChannel
+from .stream import Listener
 from .websocket import WebSocketChannel
 
 _BACKLOG = 1024
@@ -34,7 +36,7 @@ class Server:
         routes: Routes,
         telemetry: Telemetry,
         loop: asyncio.AbstractEventLoop,
-        turn: Turn,
+        poller: Poller,
         limits: ConnectionLimits | None = None,
         on_idle: Callable[[], None] = lambda: None,
     ) -> None:
@@ -43,10 +45,10 @@ class Server:
         self._routes = routes
         self._telemetry = telemetry
         self._loop = loop
-        self._turn = turn
+        self._poller = poller
         self._limits = limits or ConnectionLimits()
         self._on_idle = on_idle
-        self._listeners: list[asyncio.Server] = []
+        self._listeners: list[Listener] = []
         self._sockets: list[str] = []
         self._connections: set[Connection] = set()
         self._stdio: StdioChannel | None = None
@@ -66,50 +68,52 @@ class Server:
         check_exposure(where)
         match where:
             case Tcp():
-                return await self._listen_tcp(where)
+                return self._listen_tcp(where)
             case Unix(path=path):
-                return await self._listen_unix(path)
+                return self._listen_unix(path)
             case Stdio():
                 return await self._serve_stdio()
 
-    async def _listen_tcp(self, where: Tcp) -> str:
-        try:
-            listener = await self._loop.create_server(
-                lambda: self._accept(self._routes), where.host, where.port, backlog=_BACKLOG
-            )
-        except OSError as error:
-            raise BadListen(f"cannot listen on {where.url}: {error.strerror or error}") from error
-        self._listeners.append(listener)
-        host, port = listener.sockets[0].getsockname()[:2]
-        return Tcp(host, port).url
+    def _listen_tcp(self, where: Tcp) -> str:
+        family = socket.AF_INET6 if ":" in where.host else socket.AF_INET
+        sock = socket.socket(family, socket.SOCK_STREAM)
+        sock.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        if family == socket.AF_INET6:
+            sock.setsockopt(socket.IPPROTO_IPV6, socket.IPV6_V6ONLY, 1)
+        self._bind(sock, (where.host, where.port), where.url, self._routes)
+        return Tcp(where.host, sock.getsockname()[1]).url
 
-    async def _listen_unix(self, path: str) -> str:
+    def _listen_unix(self, path: str) -> str:
         """A socket that only our own user can reach; a stale one is replaced, a live one is not."""
         if _answers(path):
             raise BadListen(f"control socket is already in use at {path}")
-        with contextlib.suppress(FileNotFoundError):
-            os.unlink(path)
-        sock = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
+        with contextlib.suppress(OSError):
+            if stat.S_ISSOCK(os.lstat(path).st_mode):
+                os.unlink(path)
         umask = os.umask(0o177)
         try:
-            sock.bind(path)
-        except OSError as error:
-            sock.close()
-            raise BadListen(f"cannot listen on unix://{path}: {error.strerror or error}") from error
+            sock = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
+            routes = Routes(healthz=self._routes.healthz, refuse_origin=False)
+            self._bind(sock, path, f"unix://{path}", routes)
         finally:
             os.umask(umask)
-        routes = Routes(healthz=self._routes.healthz, refuse_origin=False)
-        self._listeners.append(
-            await self._loop.create_unix_server(lambda: self._accept(routes), sock=sock, backlog=_BACKLOG)
-        )
         self._sockets.append(path)
         return f"unix://{path}"
+
+    def _bind(self, sock: socket.socket, address: object, url: str, routes: Routes) -> None:
+        try:
+            sock.bind(address)  # type: ignore[arg-type]  # Which kind of address depends on the family.
+            sock.listen(_BACKLOG)
+        except OSError as error:
+            sock.close()
+            raise BadListen(f"cannot listen on {url}: {error.strerror or error}") from error
+        self._listeners.append(Listener(sock, lambda: self._accept(routes), self._poller))
 
     async def _serve_stdio(self) -> str:
         if self._stdio is not None:
             raise BadListen("standard input and output can be served only once")
         self._stdio = StdioChannel(
-            self._connect, limits=self._limits, loop=self._loop, turn=self._turn, on_end=self._on_idle
+            self._connect, limits=self._limits, loop=self._loop, poller=self._poller, on_end=self._on_idle
         )
         await self._stdio.open(0, 1)
         return "stdio"
@@ -118,7 +122,7 @@ class Server:
 
     def _accept(self, routes: Routes) -> WebSocketChannel:
         return WebSocketChannel(
-            self._try_connect, routes=routes, limits=self._limits, loop=self._loop, turn=self._turn
+            self._try_connect, routes=routes, limits=self._limits, loop=self._loop, poller=self._poller
         )
 
     def _try_connect(self, channel: Channel) -> Connection | None:

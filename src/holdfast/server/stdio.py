@@ -8,7 +8,7 @@ import stat
 from collections.abc import Callable
 
 from holdfast.config import ConnectionLimits
-from holdfast.turn import Turn
+from holdfast.poller import Poller
 from holdfast.wire.lines import Lines, LineTooLong
 
 from .connection import Connection
@@ -33,10 +33,10 @@ class StdioChannel(asyncio.Protocol):
         *,
         limits: ConnectionLimits,
         loop: asyncio.AbstractEventLoop,
-        turn: Turn,
+        poller: Poller,
         on_end: Callable[[], None],
     ) -> None:
-        self._turn = turn
+        self._poller = poller
         self._limits = limits
         self._loop = loop
         self._on_end: Callable[[], None] | None = on_end
@@ -82,14 +82,11 @@ class StdioChannel(asyncio.Protocol):
     # Implements ``asyncio.Protocol``.
 
     def data_received(self, data: bytes) -> None:
-        self._turn.begin()
         try:
             for line in self._lines.feed(data):
                 self._receive(line)
         except LineTooLong:
             self._finish()
-        finally:
-            self._turn.end()
 
     def eof_received(self) -> bool:
         rest = self._lines.rest()
@@ -118,12 +115,12 @@ class StdioChannel(asyncio.Protocol):
         if self._on_end is None:
             return
         if not self._batch:
-            self._turn.defer(self.flush)
+            self._poller.defer(self.flush)
         self._batch += parts
         self._batch.append(b"\n")
 
     def flush(self) -> None:
-        """Write everything of this turn of the loop at once."""
+        """Write everything of this batch of events at once."""
         batch, self._batch = self._batch, []
         if not batch:
             return

@@ -8,7 +8,7 @@ from enum import Enum
 from http import HTTPStatus
 
 from holdfast.config import ConnectionLimits
-from holdfast.turn import Turn
+from holdfast.poller import Poller
 from holdfast.wire.http import BadHead, answer, read_head
 from holdfast.wire.websocket import (
     BINARY,
@@ -30,7 +30,7 @@ from .connection import Connection
 from .http import Routes, reply
 
 _FLUSH_AT = 256 * 1024
-"""Bytes gathered within one turn of the loop before they are sent without waiting for its end."""
+"""Bytes gathered within one batch of events before they are sent without waiting for its end."""
 
 _RECEIVE = memoryview(bytearray(256 * 1024))
 """Where all sockets receive.  One is enough: what arrives is taken before the next one receives."""
@@ -60,12 +60,12 @@ class WebSocketChannel(asyncio.BufferedProtocol):
         "_make",
         "_most",
         "_phase",
+        "_poller",
         "_probe",
         "_reader",
         "_routes",
         "_timer",
         "_transport",
-        "_turn",
         "congested",
         "peer",
     )
@@ -80,10 +80,10 @@ class WebSocketChannel(asyncio.BufferedProtocol):
         routes: Routes,
         limits: ConnectionLimits,
         loop: asyncio.AbstractEventLoop,
-        turn: Turn,
+        poller: Poller,
     ) -> None:
         self._make = make
-        self._turn = turn
+        self._poller = poller
         self._routes = routes
         self._limits = limits
         self._most = limits.fragment_bytes
@@ -121,11 +121,7 @@ class WebSocketChannel(asyncio.BufferedProtocol):
             self._on_http(data)
         else:
             self._heard = True
-            self._turn.begin()
-            try:
-                self._on_frames(data)
-            finally:
-                self._turn.end()
+            self._on_frames(data)
 
     def eof_received(self) -> bool:
         return False
@@ -220,7 +216,7 @@ class WebSocketChannel(asyncio.BufferedProtocol):
             return
         batch = self._batch
         if not batch:
-            self._turn.defer(self._flush)
+            self._poller.defer(self._flush)
         batch.append(SHORT_TEXT[size] if size < 126 else header(TEXT, size))
         batch += parts
         self._batch_size += size
@@ -236,12 +232,12 @@ class WebSocketChannel(asyncio.BufferedProtocol):
 
     def _write_frame(self, *parts: bytes) -> None:
         if not self._batch:
-            self._turn.defer(self._flush)
+            self._poller.defer(self._flush)
         self._batch += parts
         self._batch_size += sum(map(len, parts))
 
     def _flush(self) -> None:
-        """Send everything of this turn of the loop at once."""
+        """Send everything of this batch of events at once."""
         batch = self._batch
         if batch and self._phase is not Phase.CLOSED:
             self._batch, self._batch_size = [], 0

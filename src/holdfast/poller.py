@@ -1,0 +1,181 @@
+"""Tells who owns a descriptor when it is ready: one epoll for pipes, terminals, ends and sockets.
+
+An event loop's own way costs two objects per descriptor and a trip through its
+queue per event.  Here a descriptor costs one dictionary entry and an event one
+call, and what a batch of events leads to, like bytes for the same socket, is
+done once at the end of the batch.
+
+A poller either sits behind any event loop as a single descriptor (``attach``),
+or is that loop's selector (``selector``), which saves a system call per round.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import math
+import select
+import selectors
+from collections.abc import Callable, Mapping
+from typing import Any, Protocol
+
+_log = logging.getLogger(__name__)
+
+READABLE = select.EPOLLIN
+WRITABLE = select.EPOLLOUT
+
+_BATCH = 256
+"""Events taken per round, so that floods leave room for everybody else."""
+
+
+class Source(Protocol):
+    """Whoever owns a descriptor."""
+
+    def on_ready(self, events: int) -> None:
+        """The descriptor is ready, or it was a moment ago: do not block."""
+
+
+class Poller:
+    """Watches descriptors, level-triggered."""
+
+    def __init__(self) -> None:
+        self.epoll = select.epoll()
+        self._sources: dict[int, Source] = {}
+        self._deferred: list[Callable[[], None]] = []
+        self._dispatching = False
+        self._loop: asyncio.AbstractEventLoop | None = None
+
+    # Descriptors.
+
+    def add(self, fd: int, source: Source, events: int = READABLE) -> None:
+        self.epoll.register(fd, events)
+        self._sources[fd] = source
+
+    def modify(self, fd: int, events: int) -> None:
+        self.epoll.modify(fd, events)
+
+    def remove(self, fd: int) -> None:
+        """Stop watching.  Must come before the descriptor is closed."""
+        del self._sources[fd]
+        self.epoll.unregister(fd)
+
+    # Events.
+
+    def defer(self, work: Callable[[], None]) -> None:
+        """Do ``work`` at the end of this batch of events, or soon if there is none."""
+        if not self._dispatching and not self._deferred:
+            asyncio.get_running_loop().call_soon(self._finish)
+        self._deferred.append(work)
+
+    def dispatch(self, events: list[tuple[int, int]]) -> list[tuple[int, int]]:
+        """Tell the sources; return the events of descriptors that are not ours."""
+        others = []
+        sources = self._sources
+        self._dispatching = True
+        for fd, event in events:
+            # A source called earlier in this batch may have removed this one, and a
+            # new one may have got its number: that one then finds nothing to do.
+            source = sources.get(fd)
+            if source is None:
+                others.append((fd, event))
+                continue
+            try:
+                source.on_ready(event)
+            except Exception:  # noqa: BLE001  (one source's failure must not end the loop of all)
+                _log.exception("a source failed")
+        self._dispatching = False
+        if self._deferred:
+            self._finish()
+        return others
+
+    def _finish(self) -> None:
+        deferred, self._deferred = self._deferred, []
+        for work in deferred:
+            work()
+
+    # Where events come from.
+
+    def attach(self, loop: asyncio.AbstractEventLoop) -> None:
+        """Be one descriptor among others of ``loop``, whatever loop it is."""
+        self._loop = loop
+        loop.add_reader(self.epoll.fileno(), self._poll)
+
+    def _poll(self) -> None:
+        self.dispatch(self.epoll.poll(0, _BATCH))
+
+    def selector(self) -> LoopSelector:
+        """Be the selector of an event loop that is yet to be made."""
+        return LoopSelector(self)
+
+    def close(self) -> None:
+        """Watch nothing any more."""
+        if self._loop is not None:
+            self._loop.remove_reader(self.epoll.fileno())
+            self.epoll.close()
+
+
+class LoopSelector(selectors.BaseSelector):
+    """An event loop's selector that serves a poller's sources on the way."""
+
+    def __init__(self, poller: Poller) -> None:
+        self._poller = poller
+        self._epoll = poller.epoll
+        self._keys: dict[int, selectors.SelectorKey] = {}
+
+    def register(self, fileobj: Any, events: int, data: Any = None) -> selectors.SelectorKey:
+        key = selectors.SelectorKey(fileobj, _number(fileobj), events, data)
+        self._epoll.register(key.fd, _to_epoll(events))
+        self._keys[key.fd] = key
+        return key
+
+    def unregister(self, fileobj: Any) -> selectors.SelectorKey:
+        key = self._keys.pop(_number(fileobj))
+        self._epoll.unregister(key.fd)
+        return key
+
+    def modify(self, fileobj: Any, events: int, data: Any = None) -> selectors.SelectorKey:
+        key = selectors.SelectorKey(fileobj, _number(fileobj), events, data)
+        self._epoll.modify(key.fd, _to_epoll(events))
+        self._keys[key.fd] = key
+        return key
+
+    def select(self, timeout: float | None = None) -> list[tuple[selectors.SelectorKey, int]]:
+        # Rounded up to what epoll knows, or the loop would turn until the time has come.
+        wait = -1.0 if timeout is None else max(0.0, math.ceil(timeout * 1e3) * 1e-3)
+        try:
+            events = self._epoll.poll(wait, _BATCH)
+        except InterruptedError:
+            return []
+        ready = []
+        for fd, event in self._poller.dispatch(events):
+            key = self._keys.get(fd)
+            if key is not None:
+                ready.append((key, _from_epoll(event) & key.events))
+        return ready
+
+    def get_map(self) -> Mapping[Any, selectors.SelectorKey]:
+        return self._keys
+
+    def get_key(self, fileobj: Any) -> selectors.SelectorKey:
+        return self._keys[_number(fileobj)]
+
+    def close(self) -> None:
+        self._keys.clear()
+        self._epoll.close()
+
+
+def _number(fileobj: Any) -> int:
+    return fileobj if isinstance(fileobj, int) else int(fileobj.fileno())
+
+
+def _to_epoll(events: int) -> int:
+    return (READABLE if events & selectors.EVENT_READ else 0) | (
+        WRITABLE if events & selectors.EVENT_WRITE else 0
+    )
+
+
+def _from_epoll(events: int) -> int:
+    # An error or a hang-up is for whoever waits, in whichever direction.
+    return (selectors.EVENT_READ if events & ~WRITABLE else 0) | (
+        selectors.EVENT_WRITE if events & ~READABLE else 0
+    )

@@ -1,0 +1,248 @@
+"""A socket served by the poller: the few things of a transport that a channel needs.
+
+Does for a ``BufferedProtocol`` what the event loop's own transport does, with
+less in between: an event is one call, a write is one system call, and an idle
+socket holds no buffer.  A protocol cannot tell the difference.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import errno
+import logging
+import socket
+from collections.abc import Callable
+from functools import partial
+from typing import Any
+
+from holdfast.poller import READABLE, WRITABLE, Poller
+
+_log = logging.getLogger(__name__)
+
+_LINGER = 5.0
+"""Seconds a peer has to take what was written before we ended."""
+
+_BREATHER = 1.0
+"""Seconds without accepting after the system ran out of descriptors."""
+
+
+class SocketStream(asyncio.Transport):
+    """One connected socket."""
+
+    __slots__ = (
+        "_closing",
+        "_fd",
+        "_high",
+        "_low",
+        "_paused",
+        "_poller",
+        "_protocol",
+        "_socket",
+        "_unsent",
+        "_watched",
+        "_writing_paused",
+    )
+
+    def __init__(self, sock: socket.socket, protocol: asyncio.BufferedProtocol, poller: Poller) -> None:
+        sock.setblocking(False)
+        if sock.family != socket.AF_UNIX:
+            # Or every short answer would wait for the acknowledgement of the one before.
+            sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+        self._socket = sock
+        self._fd = sock.fileno()
+        self._protocol = protocol
+        self._poller = poller
+        self._unsent: bytes | bytearray = b""  # Nothing costs nothing.
+        self._high = self._low = 1 << 16
+        self._paused = False
+        self._writing_paused = False
+        self._closing = False
+        self._watched = 0
+        protocol.connection_made(self)
+        self._watch()
+
+    def get_extra_info(self, name: str, default: Any = None) -> Any:
+        match name:
+            case "socket":
+                return self._socket
+            case "peername":
+                return self._socket.getpeername()
+            case _:
+                return default
+
+    # In.
+
+    def on_ready(self, events: int) -> None:
+        """Implements ``poller.Source``."""
+        if events & WRITABLE and self._unsent:
+            self._send_on()
+        if events & ~WRITABLE and self._fd >= 0 and not self._paused and not self._closing:
+            self._receive()
+        elif events & ~(READABLE | WRITABLE) and self._fd >= 0:
+            self._lose(None)  # Hung up while nobody reads.
+
+    def _receive(self) -> None:
+        try:
+            count = self._socket.recv_into(self._protocol.get_buffer(-1))
+        except (BlockingIOError, InterruptedError):
+            return
+        except OSError as error:
+            self._lose(error)
+            return
+        if count:
+            self._protocol.buffer_updated(count)
+        else:
+            self.close()
+
+    def pause_reading(self) -> None:
+        self._paused = True
+        self._watch()
+
+    def resume_reading(self) -> None:
+        self._paused = False
+        self._watch()
+
+    # Out.
+
+    def set_write_buffer_limits(self, high: int | None = None, low: int | None = None) -> None:
+        self._high = 1 << 16 if high is None else high
+        self._low = self._high // 4 if low is None else low
+
+    def get_write_buffer_size(self) -> int:
+        return len(self._unsent)
+
+    def write(self, data: Any) -> None:
+        if self._closing:
+            return
+        if not self._unsent:
+            try:
+                count = self._socket.send(data)
+            except (BlockingIOError, InterruptedError):
+                count = 0
+            except OSError as error:
+                # Not at once: whoever writes is in the middle of something.
+                self._closing = True
+                self._poller.defer(partial(self._lose, error))
+                return
+            if count == len(data):
+                return
+            data = memoryview(data)[count:]
+            self._unsent = bytearray(data)
+            self._watch()
+        else:
+            self._unsent += data
+        if len(self._unsent) > self._high and not self._writing_paused:
+            self._writing_paused = True
+            self._protocol.pause_writing()
+
+    def _send_on(self) -> None:
+        unsent = self._unsent
+        assert isinstance(unsent, bytearray)
+        try:
+            count = self._socket.send(unsent)
+        except (BlockingIOError, InterruptedError):
+            return
+        except OSError as error:
+            self._lose(error)
+            return
+        del unsent[:count]
+        if not unsent:
+            self._unsent = b""
+            if self._closing:
+                self._lose(None)
+                return
+            self._watch()
+        if self._writing_paused and len(self._unsent) <= self._low:
+            self._writing_paused = False
+            self._protocol.resume_writing()
+
+    # The end.
+
+    def is_closing(self) -> bool:
+        return self._closing
+
+    def close(self) -> None:
+        """End when everything written has been sent."""
+        if not self._closing:
+            self._closing = True
+            if self._unsent:
+                self._watch()
+                asyncio.get_running_loop().call_later(_LINGER, self.abort)
+            else:
+                self._lose(None)
+
+    def abort(self) -> None:
+        """End now."""
+        self._lose(None)
+
+    def _lose(self, error: OSError | None) -> None:
+        if self._fd < 0:
+            return
+        self._closing = True
+        self._unsent = b""
+        if self._watched:
+            self._poller.remove(self._fd)
+            self._watched = 0
+        self._fd = -1
+        self._socket.close()
+        self._protocol.connection_lost(error)
+
+    def _watch(self) -> None:
+        """Watch for what is of use now."""
+        if self._fd < 0:
+            return
+        reading = not self._paused and not self._closing
+        wanted = (READABLE if reading else 0) | (WRITABLE if self._unsent else 0)
+        if wanted == self._watched:
+            return
+        if not self._watched:
+            self._poller.add(self._fd, self, wanted)
+        elif wanted:
+            self._poller.modify(self._fd, wanted)
+        else:
+            self._poller.remove(self._fd)
+        self._watched = wanted
+
+
+class Listener:
+    """A listening socket: each connection becomes a stream for a new protocol."""
+
+    _MOST = 64  # Connections accepted before others get their turn.
+
+    def __init__(
+        self, sock: socket.socket, make: Callable[[], asyncio.BufferedProtocol], poller: Poller
+    ) -> None:
+        sock.setblocking(False)
+        self._socket = sock
+        self._make = make
+        self._poller = poller
+        self._resting = False
+        poller.add(sock.fileno(), self)
+
+    def on_ready(self, events: int) -> None:
+        """Implements ``poller.Source``."""
+        for _ in range(self._MOST):
+            try:
+                sock, _address = self._socket.accept()
+            except OSError as error:
+                if error.errno in (errno.EMFILE, errno.ENFILE, errno.ENOBUFS, errno.ENOMEM):
+                    self._rest()
+                return  # Otherwise nobody is left, or whoever came is gone again.
+            SocketStream(sock, self._make(), self._poller)
+
+    def _rest(self) -> None:
+        """Those who wait can wait a little longer; asking again at once would not help."""
+        self._resting = True
+        _log.warning("out of descriptors: accepting no connections for a moment")
+        self._poller.remove(self._socket.fileno())
+        asyncio.get_running_loop().call_later(_BREATHER, self._go_on)
+
+    def _go_on(self) -> None:
+        if self._socket.fileno() >= 0:
+            self._poller.add(self._socket.fileno(), self)
+            self._resting = False
+
+    def close(self) -> None:
+        if not self._resting:
+            self._poller.remove(self._socket.fileno())
+        self._socket.close()
