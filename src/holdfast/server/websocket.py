@@ -32,6 +32,12 @@ from .http import Routes, reply
 _FLUSH_AT = 256 * 1024
 """Bytes gathered within one batch of events before they are sent without waiting for its end."""
 
+_GATHER_FROM = 32 * 1024
+"""Bytes from which the parts of a batch are handed to the system as they are: copying costs more."""
+
+_GATHER_MOST = 512
+"""Parts that the system takes at once, with a margin."""
+
 _RECEIVE = memoryview(bytearray(256 * 1024))
 """Where all sockets receive.  One is enough: what arrives is taken before the next one receives."""
 
@@ -240,8 +246,11 @@ class WebSocketChannel(asyncio.BufferedProtocol):
         """Send everything of this batch of events at once."""
         batch = self._batch
         if batch and self._phase is not Phase.CLOSED:
-            self._batch, self._batch_size = [], 0
-            self._transport.write(b"".join(batch))
+            size, self._batch, self._batch_size = self._batch_size, [], 0
+            if size < _GATHER_FROM or len(batch) > _GATHER_MOST:
+                self._transport.write(b"".join(batch))
+            else:
+                self._transport.writelines(batch)
 
     @property
     def unsent(self) -> int:
