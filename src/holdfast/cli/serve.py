@@ -73,7 +73,7 @@ async def _run(
     from holdfast.engine.starter import Starter
     from holdfast.host.environ import Environment
     from holdfast.host.info import host_info, own_environment
-    from holdfast.host.spawn import Spawner
+    from holdfast.host.spawn import Spawner, seal_descriptors
     from holdfast.server.app import Server
     from holdfast.server.http import Routes
     from holdfast.server.listen import Stdio
@@ -84,6 +84,7 @@ async def _run(
     for number in (signals.SIGTERM, signals.SIGINT):
         loop.add_signal_handler(number, stop.set)
 
+    seal_descriptors()
     spawner = Spawner(Environment(own_environment()), guardian=guardian, files_limit=files_limit)
     backend = LocalBackend(
         Starter(spawner.start, loop), host_info(), loop, poller=poller, limits=_engine_limits(arguments)

@@ -38,7 +38,7 @@ def decode(text: str) -> bytes:
 def _complaint(text: bytes) -> str:
     """What is wrong with ``text``, in the order in which the reference looks."""
     size = len(text)
-    if size % 4 == 1 and _FOREIGN.match(text, size - 1):
+    if size % 4 == 1 and _FOREIGN.match(text, size - 1) and text[-1:] != b"=":
         return _symbol(text, size - 1)
     foreign = _FOREIGN.search(text)
     if foreign is None:

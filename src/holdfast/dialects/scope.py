@@ -15,16 +15,21 @@ class Starting:
 
     __slots__ = ("_cancel", "cancelled", "name")
 
-    def __init__(self, name: str, cancel: Callable[[], object]) -> None:
+    def __init__(self, name: str) -> None:
         self.name = name
         self.cancelled = False
-        self._cancel = cancel
+        self._cancel: Callable[[], object] | None = None
 
     def cancel(self) -> None:
         """Give the start up.  May be called twice."""
         if not self.cancelled:
             self.cancelled = True
-            self._cancel()
+            if self._cancel is not None:
+                self._cancel()
+
+    def cancel_with(self, cancel: Callable[[], object]) -> None:
+        """Say how the start is given up."""
+        self._cancel = cancel
 
 
 class Scope(Generic[T]):
@@ -36,7 +41,7 @@ class Scope(Generic[T]):
         self._limit = limit
         self._entries: dict[str, T | Starting] = {}
 
-    def reserve(self, name: str, cancel: Callable[[], object]) -> Starting:
+    def reserve(self, name: str) -> Starting:
         """Take a name while its process starts.
 
         Raises:
@@ -47,7 +52,7 @@ class Scope(Generic[T]):
             raise NameTaken(name)
         if len(self._entries) >= self._limit:
             raise LimitReached("processes of one session", self._limit)
-        starting = Starting(name, cancel)
+        starting = Starting(name)
         self._entries[name] = starting
         return starting
 

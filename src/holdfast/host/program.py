@@ -29,9 +29,14 @@ def find(name: str, path: str, cwd: str) -> bytes:
     number = errno.ENOENT
     for directory in to_bytes(path).split(b":"):  # An empty part is the working directory.
         candidate = os.path.join(start, directory, program)
-        if os.access(candidate, os.X_OK):
-            if stat.S_ISREG(os.stat(candidate).st_mode):
-                return candidate
-        elif os.path.lexists(candidate):
+        try:
+            mode = os.stat(candidate).st_mode
+        except (FileNotFoundError, NotADirectoryError):
+            continue
+        except PermissionError:
             number = errno.EACCES
+            continue
+        if stat.S_ISREG(mode) and os.access(candidate, os.X_OK):
+            return candidate
+        number = errno.EACCES
     raise OSError(number, os.strerror(number))

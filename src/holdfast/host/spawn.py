@@ -17,6 +17,7 @@ import pwd
 import resource
 import signal as signals
 from collections.abc import Mapping, Sequence
+from functools import cache
 
 from holdfast.errors import Fault, Search, SpawnFailed
 from holdfast.model import Size, Spec, Stream
@@ -31,6 +32,7 @@ from .text import to_bytes
 _SETSID = 0x80
 _SETSIGMASK = 0x08
 _SETSIGDEF = 0x04
+_SIGNALS = 64
 _ROOM = 1024
 """Bytes for the library's opaque structures; the largest needs 336."""
 
@@ -44,13 +46,12 @@ def _attributes() -> ctypes.Array[ctypes.c_char]:
     attributes = ctypes.create_string_buffer(_ROOM)
     _libc.posix_spawnattr_init(attributes)
     _libc.posix_spawnattr_setflags(attributes, ctypes.c_short(_SETSID | _SETSIGMASK | _SETSIGDEF))
-    signal_set = ctypes.create_string_buffer(_ROOM)
-    _libc.sigemptyset(signal_set)
-    _libc.posix_spawnattr_setsigmask(attributes, signal_set)
-    # Not sigfillset: the library refuses to touch the signals it keeps for itself.
-    for number in signals.valid_signals() - {signals.SIGKILL, signals.SIGSTOP}:
-        _libc.sigaddset(signal_set, int(number))
-    _libc.posix_spawnattr_setsigdefault(attributes, signal_set)
+    no_signals = ctypes.create_string_buffer(_ROOM)
+    _libc.posix_spawnattr_setsigmask(attributes, no_signals)
+    # Bit by bit: the library's own functions leave out the two signals it keeps for
+    # itself, and a child would then start with those two ignored.
+    all_signals = ctypes.create_string_buffer(b"\xff" * (_SIGNALS // 8), _ROOM)
+    _libc.posix_spawnattr_setsigdefault(attributes, all_signals)
     return attributes
 
 
@@ -163,6 +164,18 @@ class Spawner:
             raise SpawnFailed(Fault.SYSTEM, "pidfd", error.strerror or "", number=error.errno) from error
 
 
+def seal_descriptors() -> None:
+    """Keep what we inherited from our own parent, standard files apart, from our children.
+
+    What we open ourselves is never inherited.  Asking each child to close
+    everything would cost it time in proportion to what we have open.
+    """
+    for name in os.listdir("/proc/self/fd"):
+        if int(name) > 2:
+            with contextlib.suppress(OSError):  # The one that reads the list is gone by now.
+                os.set_inheritable(int(name), False)
+
+
 def _terminal(size: Size, actions: _Actions, ours: list[int]) -> tuple[int, tuple[tuple[Stream, int], ...]]:
     master, path = open_terminal(size)
     ours.append(master)
@@ -240,6 +253,7 @@ def _variables(spec: Spec, env: Mapping[str, str]) -> list[bytes]:
     return variables
 
 
+@cache
 def login_shell() -> str:
     """The shell of the user the server runs as."""
     try:

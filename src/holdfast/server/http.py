@@ -71,5 +71,8 @@ def _plain(
 ) -> Reply:
     # A request with a body is answered without reading it; then the connection is of no more use.
     close = not head.keeps_alive or head.body_length > 0
-    data = answer(status, body, fields=fields, only_head=head.method == "HEAD", minor=head.minor, close=close)
+    # Said where it is not what the version implies.
+    connection = "close" if close and head.minor else "keep-alive" if not close and not head.minor else None
+    only_head = head.method == "HEAD"
+    data = answer(status, body, fields=fields, only_head=only_head, minor=head.minor, connection=connection)
     return Reply(data, close=close)

@@ -8,6 +8,7 @@ socket holds no buffer.  A protocol cannot tell the difference.
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import errno
 import logging
 import socket
@@ -187,6 +188,10 @@ class SocketStream(asyncio.Transport):
             self._poller.remove(self._fd)
             self._watched = 0
         self._fd = -1
+        # Closing alone may tell the peer nothing: a child that is just being started
+        # holds a copy of every descriptor until its program runs.
+        with contextlib.suppress(OSError):
+            self._socket.shutdown(socket.SHUT_RDWR)
         self._socket.close()
         self._protocol.connection_lost(error)
 

@@ -163,7 +163,7 @@ class WebSocketChannel(asyncio.BufferedProtocol):
                     return
                 del self._head[:end]
         except BadHead as bad:
-            self._transport.write(answer(bad.status, close=True))
+            self._transport.write(answer(bad.status, connection="close"))
             self._transport.close()
 
     def _open(self, accepted: bytes, rest: bytes) -> None:

@@ -34,7 +34,10 @@ def fit(value: Any, kind: type[T]) -> T:
 
 
 def complain(value: Any, kind: type) -> str | None:
-    """What keeps ``value`` from being a ``kind``; None if nothing does."""
+    """What keeps ``value`` from being a ``kind``; None if nothing does.
+
+    A type may carry a check of its own: ``Annotated[str, Meta(extra={"complain": check})]``.
+    """
     return _complain(value, _shape(kind))
 
 
@@ -47,6 +50,8 @@ def _complain(value: Any, shape: inspect.Type) -> str | None:
     match shape:
         case inspect.Metadata(extra_json_schema={"title": title}):
             return _integer(value, title)
+        case inspect.Metadata(type=inner, extra={"complain": check}):
+            return _complain(value, inner) or check(value)
         case inspect.UnionType(types=members):
             if value is None:
                 return None

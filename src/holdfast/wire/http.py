@@ -40,8 +40,8 @@ class Head:
     @property
     def path(self) -> str:
         """The target without its query, and without the host a proxy may have put there."""
-        path = re.sub(r"^https?://[^/?]*", "", self.target) or "/"
-        return path.partition("?")[0]
+        path = re.sub(r"^https?://[^/?]*", "", self.target)
+        return path.partition("?")[0] or "/"
 
     @property
     def keeps_alive(self) -> bool:
@@ -69,20 +69,28 @@ def read_head(data: bytes | bytearray) -> tuple[Head, int] | None:
     end = _END.search(data, start)
     if end is None:
         if len(data) > HEAD_LIMIT:
-            raise BadHead(HTTPStatus.REQUEST_HEADER_FIELDS_TOO_LARGE)
+            raise BadHead(_too_large(data))
         # A first line that is none needs no waiting for the rest.
         line, ended, _ = bytes(data[start:]).partition(b"\n")
         if (ended and not _REQUEST_LINE.fullmatch(line.rstrip(b"\r"))) or (line and line[0] < 0x21):
             raise BadHead(HTTPStatus.BAD_REQUEST)
         return None
     if end.start() > HEAD_LIMIT:
-        raise BadHead(HTTPStatus.REQUEST_HEADER_FIELDS_TOO_LARGE)
+        raise BadHead(_too_large(data))
     first, *rest = re.split(rb"\r?\n", bytes(data[start : end.start()]))
     request = _REQUEST_LINE.fullmatch(first)
     if request is None:
         raise BadHead(HTTPStatus.BAD_REQUEST)
     method, target, minor = request.groups()
     return Head(method.decode(), target.decode("latin-1"), int(minor), _fields(rest)), end.end()
+
+
+def _too_large(data: bytes | bytearray) -> HTTPStatus:
+    """What is too large: the first line or the rest."""
+    line_end = data.find(b"\n")
+    if 0 <= line_end <= HEAD_LIMIT:
+        return HTTPStatus.REQUEST_HEADER_FIELDS_TOO_LARGE
+    return HTTPStatus.REQUEST_URI_TOO_LONG
 
 
 def _fields(lines: list[bytes]) -> dict[str, str]:
@@ -105,12 +113,12 @@ def answer(
     fields: Mapping[str, str] | None = None,
     only_head: bool = False,
     minor: int = 1,
-    close: bool = False,
+    connection: str | None = None,
 ) -> bytes:
     """A whole answer.  ``only_head`` is for HEAD: the body is announced, not sent."""
     lines = [f"HTTP/1.{minor} {status.value} {_PHRASES.get(status, status.phrase)}"]
-    if close:
-        lines.append("connection: close")
+    if connection is not None:
+        lines.append(f"connection: {connection}")
     if body:
         lines.append("content-type: text/plain; charset=utf-8")
     lines += [f"{name}: {value}" for name, value in (fields or {}).items()]

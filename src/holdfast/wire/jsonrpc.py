@@ -7,7 +7,7 @@ to the words that name a fault, is the exec dialect's; others use the same shape
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from typing import Annotated, Any, ClassVar
 
@@ -47,6 +47,10 @@ class ErrorBody(msgspec.Struct):
     code: Annotated[int, msgspec.Meta(title="i64")]
     message: str
     data: Any = None
+
+    def __post_init__(self) -> None:
+        if not _LEAST_ID <= self.code <= _MOST_ID:
+            raise ValueError("invalid number")
 
 
 @dataclass(slots=True)
@@ -90,7 +94,7 @@ def decode(text: bytes) -> Message:
     """
     try:
         tree = _decode(text)
-    except (msgspec.DecodeError, RecursionError):
+    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
         return _decode_slowly(text)
     # Most messages are short, and exactly what encoding them again gives.
     if (len(text) <= _SHORT and _encode(tree) == text) or _is_plain(text, tree):
@@ -193,13 +197,23 @@ def _check_members(tree: dict[str, Any]) -> None:
 
 
 def _check_id(value: Any) -> None:
-    if type(value) is str or (type(value) is int and -(2**63) <= value < 2**63):
+    if type(value) is str or (type(value) is int and _LEAST_ID <= value <= _MOST_ID):
         return
-    if type(value) is int and 2**64 <= value < 2**128:
-        raise Malformed(f"invalid type: integer `{value}` as u128, expected any value")
-    if type(value) is int and -(2**127) <= value < -(2**63):
-        raise Malformed(f"invalid type: integer `{value}` as i128, expected any value")
+    for number in _integers(value):
+        if 2**64 <= number < 2**128:
+            raise Malformed(f"invalid type: integer `{number}` as u128, expected any value")
+        if -(2**127) <= number < _LEAST_ID:
+            raise Malformed(f"invalid type: integer `{number}` as i128, expected any value")
     raise Malformed(_BAD_ID)
+
+
+def _integers(value: Any) -> Iterator[int]:
+    """The integers in a value, whatever it is."""
+    if type(value) is int:
+        yield value
+    elif isinstance(value, list | dict):
+        for member in value.values() if isinstance(value, dict) else value:
+            yield from _integers(member)
 
 
 # Out.

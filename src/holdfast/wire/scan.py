@@ -19,7 +19,7 @@ MOST_NESTED = 127
 _BLANK = re.compile(rb"[ \t\n\r]*")
 _PLAIN = re.compile(rb'[^"\\\x00-\x1f]*')
 _NUMBER = re.compile(rb"-?(?:0|[1-9][0-9]*)(?:\.[0-9]+)?(?:[eE][+-]?[0-9]+)?")
-_NUMBER_START = re.compile(rb"-?(?:0(?![0-9])|0|[1-9][0-9]*)?(?:\.[0-9]*)?(?:(?<=[0-9])[eE][+-]?)?")
+_NUMBER_START = re.compile(rb"-?(?:(?:0|[1-9][0-9]*)(?:\.(?:[0-9]+(?:[eE][+-]?)?)?|[eE][+-]?)?)?")
 _WORDS = {0x6E: b"null", 0x74: b"true", 0x66: b"false"}
 
 

@@ -86,7 +86,7 @@ def close_frame(code: CloseCode, reason: str) -> bytes:
 class FrameReader:
     """Turns bytes into frames of control and whole messages."""
 
-    __slots__ = ("_frame_limit", "_message", "_message_limit", "_op", "_partial")
+    __slots__ = ("_frame_limit", "_message", "_message_limit", "_op", "_partial", "_size")
 
     def __init__(self, *, frame_limit: int, message_limit: int) -> None:
         self._frame_limit = frame_limit
@@ -94,6 +94,7 @@ class FrameReader:
         # Made when first needed: an idle connection holds neither.
         self._partial: bytearray | None = None
         self._message: list[bytes] | None = None
+        self._size = 0  # Of the message so far.
         self._op = TEXT
 
     def feed(self, data: memoryview) -> Iterator[tuple[int, bytes]]:
@@ -161,13 +162,15 @@ class FrameReader:
             raise Violation(
                 CloseCode.TOO_BIG, f"frame of {length} bytes is over the limit of {self._frame_limit}"
             )
-        if self._message is not None and sum(map(len, self._message)) + length > self._message_limit:
+        if self._message is not None and self._size + length > self._message_limit:
             raise Violation(CloseCode.TOO_BIG, f"message is over the limit of {self._message_limit} bytes")
 
     def _fragment(self, op: int, payload: bytes, *, final: bool) -> Iterator[tuple[int, bytes]]:
         if self._message is None:
-            self._op, self._message = op, []
-        self._message.append(payload)
+            self._op, self._message, self._size = op, [], 0
+        if payload:  # Empty fragments are legal, and there may be any number of them.
+            self._message.append(payload)
+            self._size += len(payload)
         if final:
             whole, self._message = b"".join(self._message), None
             yield self._op, _checked(self._op, whole)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from enum import Enum
 from typing import Annotated, Any, ClassVar, TypeVar
 
@@ -17,6 +18,44 @@ Usize = Annotated[int, Meta(ge=0, title="usize")]
 U16 = Annotated[int, Meta(ge=0, le=2**16 - 1, title="u16")]
 
 T = TypeVar("T")
+
+
+def _checked(read: Callable[[str], Any]) -> Meta:
+    """Text that must also make sense to ``read``; what it says is a matter of order, too."""
+
+    def complain(text: str) -> str | None:
+        try:
+            read(text)
+        except BadRequest as bad:
+            return str(bad)
+        return None
+
+    return Meta(extra={"complain": complain})
+
+
+def _read_uuid(text: str) -> None:
+    body = text.removeprefix("urn:uuid:")
+    for at, char in enumerate(body, 1):
+        if char not in "0123456789abcdefABCDEF-":
+            raise BadRequest(
+                "invalid character: expected an optional prefix of `urn:uuid:` followed by [0-9a-fA-F-], "
+                f"found `{char}` at {at}"
+            )
+    groups = body.split("-")
+    if len(groups) == 1:
+        if len(body) != 32:
+            raise BadRequest(f"invalid length: expected length 32 for simple format, found {len(body)}")
+        return
+    if len(groups) != 5:
+        raise BadRequest(f"invalid group count: expected 5, found {len(groups)}")
+    for index, (group, length) in enumerate(zip(groups, (8, 4, 4, 4, 12), strict=True)):
+        if len(group) != length:
+            raise BadRequest(f"invalid group length in group {index}: expected {length}, found {len(group)}")
+
+
+PathText = Annotated[str, _checked(paths.parse)]
+Base64Text = Annotated[str, _checked(base64.decode)]
+UuidText = Annotated[str, _checked(_read_uuid)]
 
 
 class Shape(msgspec.Struct, rename="camel"):
@@ -40,8 +79,15 @@ class Metadata(Shape):
 
     wire_name = "ExecMetadata"
 
-    thread_id: str | None = None
+    thread_id: UuidText | None = None
     tool_call_id: str | None = None
+
+    def __post_init__(self) -> None:
+        if self.thread_id is not None:
+            try:
+                _read_uuid(self.thread_id)
+            except BadRequest as bad:
+                raise ValueError(str(bad)) from None
 
 
 class InheritMode(Enum):
@@ -69,23 +115,41 @@ class ManagedNetwork(Shape):
     allow_local_binding: bool = False
 
 
+class Sandbox(Shape):
+    """Whatever is in it: it is refused as a whole."""
+
+    wire_name = "WireFileSystemSandboxContext"
+
+
+class NetworkProxy(Shape):
+    """Whatever is in it: it is refused as a whole."""
+
+    wire_name = "RemoteNetworkProxyLaunchConfig"
+
+
+class ShellSnapshot(Shape):
+    """Whatever is in it: it is refused as a whole."""
+
+    wire_name = "ShellSnapshotRequest"
+
+
 class StartParams(Shape):
     wire_name = "WireExecParams"
 
     process_id: str
     argv: list[str]
-    cwd: str
+    cwd: PathText
     env: dict[str, str]
     tty: bool
     metadata: Metadata | None = None
     env_policy: EnvPolicy | None = None
-    shell_snapshot: Any = None
+    shell_snapshot: ShellSnapshot | None = None
     pipe_stdin: bool = False
     arg0: str | None = None
-    sandbox: Any = None
+    sandbox: Sandbox | None = None
     enforce_managed_network: bool = False
     managed_network: ManagedNetwork | None = None
-    network_proxy: Any = None
+    network_proxy: NetworkProxy | None = None
 
 
 class ReadParams(Shape):
@@ -106,7 +170,7 @@ class WriteParams(Shape):
     wire_name = "WriteParams"
 
     process_id: str
-    chunk: str
+    chunk: Base64Text
     write_id: str
 
 

@@ -64,18 +64,25 @@ def _environment_info(host: HostInfo) -> m.EnvironmentInfo:
 # Processes.
 
 
-async def start(talk: ExecConversation, request: m.Start) -> m.StartResult:
+def start(talk: ExecConversation, request: m.Start) -> Coroutine[Any, Any, m.StartResult]:
     """Start a process.  The answer is sent before anything the process says.
 
     It goes on when the connection is lost: the client finds the process when it
     comes back.
     """
-    params, endpoint, session = request.params, talk.endpoint, talk.session
-    spec = _spec(params, request.cwd)
+    spec = _spec(request.params, request.cwd)
+    # The name is taken before anything else can be asked about it.
+    return _start(talk, spec, talk.session.scope.reserve(request.params.process_id))
+
+
+async def _start(talk: ExecConversation, spec: Spec, starting: Starting) -> m.StartResult:
+    endpoint, session = talk.endpoint, talk.session
     task = asyncio.current_task()
     assert task is not None
-    starting = session.scope.reserve(params.process_id, task.cancel)
     try:
+        if starting.cancelled:
+            raise StartCancelled(starting.name)
+        starting.cancel_with(task.cancel)
         process = await endpoint.backend.start(spec)
     except asyncio.CancelledError:
         session.scope.release(starting.name)
@@ -87,7 +94,7 @@ async def start(talk: ExecConversation, request: m.Start) -> m.StartResult:
         raise
     # From here to the answer nothing waits, so nothing can be told in between.
     now = endpoint.loop.time()
-    feed = Feed(session, params.process_id, process, endpoint, now=now)
+    feed = Feed(session, starting.name, process, endpoint, now=now)
     session.scope.settle(starting, feed)
     endpoint.telemetry.process_started()
     if session.client is None:
@@ -95,7 +102,7 @@ async def start(talk: ExecConversation, request: m.Start) -> m.StartResult:
         process.retain(endpoint.limits.detached_bytes)
     else:
         process.retain(endpoint.limits.attached_bytes)
-    return m.StartResult(params.process_id)
+    return m.StartResult(starting.name)
 
 
 def _spec(params: m.StartParams, cwd: paths.PathUri) -> Spec:
