@@ -6,7 +6,7 @@
 # make clean     remove what the targets above made
 
 PYTHON ?= python3
-LISTEN ?= ws://127.0.0.1:8765
+LISTEN ?= ws://127.0.0.1:0
 CODEX ?=
 
 VENV := .venv
@@ -24,7 +24,7 @@ READY_DEV := $(VENV)/stamp-ready-dev
 .PHONY: serve test style types layers all bench clean
 
 serve: $(READY)
-	@exec $(BIN)/holdfast serve --listen $(LISTEN)
+	@exec $(BIN)/holdfast serve --listen $(LISTEN) --hint 'try: $(BIN)/python examples/hello.py {url}'
 
 test: style types layers
 	@$(BIN)/python -m pytest

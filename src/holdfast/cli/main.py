@@ -76,7 +76,11 @@ def _add_serve(commands: argparse._SubParsersAction[argparse.ArgumentParser]) ->
         type=_positive,
         help="output kept for all processes together (default: 1 GiB)",
     )
-    serve.add_argument("--hint", action="store_true", help=argparse.SUPPRESS)
+    serve.add_argument(
+        "--hint",
+        metavar="TEXT",
+        help="a line to print after each URL, with {url} in it for the URL",
+    )
     serve.set_defaults(run=_serve)
 
 

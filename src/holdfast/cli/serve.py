@@ -106,9 +106,10 @@ async def _run(
             url = await server.listen(listen)
             if url != "stdio":
                 # Standard output may be the protocol's: then it carries nothing else.
-                print(url, file=sys.stderr if Stdio() in where else sys.stdout, flush=True)
+                stream = sys.stderr if Stdio() in where else sys.stdout
+                print(url, file=stream, flush=True)
                 if arguments.hint:
-                    _print_hint(url)
+                    print(arguments.hint.replace("{url}", url), file=stream, flush=True)
         gc.collect()
         gc.freeze()
         gc.set_threshold(_GC_THRESHOLD, 20, 50)
@@ -118,10 +119,6 @@ async def _run(
         endpoint.close()
         await backend.aclose()
     return 0
-
-
-def _print_hint(url: str) -> None:
-    print(f"try: curl -i {url.replace('ws://', 'http://')}/readyz   (stop with Ctrl-C)", flush=True)
 
 
 def _engine_limits(arguments: argparse.Namespace) -> EngineLimits:
