@@ -1,11 +1,14 @@
-"""What a listener answers to plain HTTP, and whom it lets through to WebSocket (pure)."""
+"""What a listener answers to plain HTTP, and whom it lets through to WebSocket."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 from http import HTTPStatus
+from time import gmtime, time
+from typing import Any
 
-from holdfast.wire.http import Head, answer
+from holdfast.wire import http
+from holdfast.wire.http import Head
 from holdfast.wire.websocket import accept_key
 
 
@@ -76,3 +79,19 @@ def _plain(
     only_head = head.method == "HEAD"
     data = answer(status, body, fields=fields, only_head=only_head, minor=head.minor, connection=connection)
     return Reply(data, close=close)
+
+
+def answer(status: HTTPStatus, body: bytes = b"", **options: Any) -> bytes:
+    """A whole answer with the date in it."""
+    return http.answer(status, body, date=_date(time()), **options)
+
+
+def _date(seconds: float) -> str:
+    """As HTTP writes it, in any locale."""
+    at = gmtime(seconds)
+    day, month = _DAYS[at.tm_wday], _MONTHS[at.tm_mon - 1]
+    return f"{day}, {at.tm_mday:02} {month} {at.tm_year} {at.tm_hour:02}:{at.tm_min:02}:{at.tm_sec:02} GMT"
+
+
+_DAYS = ("Mon", "Tue", "Wed", "Thu", "Fri", "Sat", "Sun")
+_MONTHS = ("Jan", "Feb", "Mar", "Apr", "May", "Jun", "Jul", "Aug", "Sep", "Oct", "Nov", "Dec")

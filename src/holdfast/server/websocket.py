@@ -9,7 +9,7 @@ from http import HTTPStatus
 
 from holdfast.config import ConnectionLimits
 from holdfast.poller import Poller
-from holdfast.wire.http import BadHead, answer, read_head
+from holdfast.wire.http import BadHead, read_head
 from holdfast.wire.websocket import (
     BINARY,
     CLOSE,
@@ -27,7 +27,7 @@ from holdfast.wire.websocket import (
 )
 
 from .connection import Connection
-from .http import Routes, reply
+from .http import Routes, answer, reply
 
 _FLUSH_AT = 256 * 1024
 """Bytes gathered within one batch of events before they are sent without waiting for its end."""

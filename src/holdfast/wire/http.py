@@ -5,7 +5,6 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass
-from email.utils import formatdate
 from http import HTTPStatus
 
 HEAD_LIMIT = 64 * 1024
@@ -114,6 +113,7 @@ def answer(
     only_head: bool = False,
     minor: int = 1,
     connection: str | None = None,
+    date: str = "",
 ) -> bytes:
     """A whole answer.  ``only_head`` is for HEAD: the body is announced, not sent."""
     lines = [f"HTTP/1.{minor} {status.value} {_PHRASES.get(status, status.phrase)}"]
@@ -124,7 +124,8 @@ def answer(
     lines += [f"{name}: {value}" for name, value in (fields or {}).items()]
     if status is not HTTPStatus.SWITCHING_PROTOCOLS:
         lines.append(f"content-length: {len(body)}")
-    lines.append(f"date: {formatdate(usegmt=True)}")
+    if date:
+        lines.append(f"date: {date}")
     head = "\r\n".join(lines).encode() + b"\r\n\r\n"
     return head if only_head else head + body
 

@@ -12,7 +12,7 @@ from collections.abc import Iterator
 from enum import IntEnum
 from typing import Final
 
-from .masking import unmask
+from . import masking
 
 _ACCEPT_SALT = b"258EAFA5-E914-47DA-95CA-C5AB0DC85B11"
 
@@ -126,7 +126,7 @@ class FrameReader:
             end = start + length
             if end > size:
                 break
-            payload = unmask(data[start:end], bytes(data[start - 4 : start]))
+            payload = masking.unmask(data[start:end], bytes(data[start - 4 : start]))
             at = end
             op = first & 0x0F
             if op >= CLOSE:
