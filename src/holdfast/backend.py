@@ -102,6 +102,9 @@ class Process(Protocol):
                 cannot stall a reader.
         """
 
+    def try_read(self, *, after: int = 0, limit: int | None = None, wait: float = 0.0) -> Page | None:
+        """``read``, if it can be answered without waiting; None if not."""
+
     async def write(self, data: bytes, *, write_id: str) -> WriteStatus:
         """Hand bytes to the child's stdin, once per ``write_id``.
 

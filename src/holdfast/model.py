@@ -84,7 +84,7 @@ class Chunk:
     data: bytes
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class Page:
     """An answer to ``Process.read``."""
 

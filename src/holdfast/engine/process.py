@@ -207,16 +207,16 @@ class LocalProcess:
             self._exit_watched = True
             self._poller.add(self._child.exit_fd, self)
 
-    async def read(self, *, after: int = 0, limit: int | None = None, wait: float = 0.0) -> Page:
+    def try_read(self, *, after: int = 0, limit: int | None = None, wait: float = 0.0) -> Page | None:
         page = self._page(after, limit)
-        if wait <= 0 or self._is_news(page, after):
-            return page
+        return page if wait <= 0 or self._is_news(page, after) else None
+
+    async def read(self, *, after: int = 0, limit: int | None = None, wait: float = 0.0) -> Page:
         deadline = self._loop.time() + wait
-        while self._loop.time() < deadline:
+        page = self._page(after, limit)
+        while not self._is_news(page, after) and self._loop.time() < deadline:
             await self._next_event(deadline)
             page = self._page(after, limit)
-            if self._is_news(page, after):
-                break
         return page
 
     def _page(self, after: int, limit: int | None) -> Page:

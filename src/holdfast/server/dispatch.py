@@ -201,7 +201,7 @@ class Dispatch:
     # Answers.
 
     def _succeed(self, request: Request, result: Any, received: float, started: float) -> None:
-        self._send(jsonrpc.result(request.id, result))
+        self._send(*jsonrpc.result(request.id, result))
         if self._recording:
             self._record(request.method, "success", received, started)
 

@@ -7,7 +7,7 @@ to the words that name a fault, is the exec dialect's; others use the same shape
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Annotated, Any, ClassVar
 
@@ -219,11 +219,17 @@ def _integers(value: Any) -> Iterator[int]:
 # Out.
 
 
-def result(key: Id, value: Any) -> bytes:
-    """The answer to a request that worked."""
+class Parts(list[bytes]):
+    """A result that is JSON already, in parts that are large enough not to be joined."""
+
+
+def result(key: Id, value: Any) -> Sequence[bytes]:
+    """The answer to a request that worked, in parts."""
+    if type(value) is Parts:
+        return (b'{"id":%b,"result":' % _encode(key), *value, b"}")
     if type(key) is int:
-        return b'{"id":%d,"result":%b}' % (key, _encode(value))
-    return b'{"id":%b,"result":%b}' % (_encode(key), _encode(value))
+        return (b'{"id":%d,"result":%b}' % (key, _encode(value)),)
+    return (b'{"id":%b,"result":%b}' % (_encode(key), _encode(value)),)
 
 
 def error(key: Id, code: int, message: str, data: Any = None) -> bytes:

@@ -8,13 +8,12 @@ from collections.abc import Callable, Coroutine
 from functools import partial
 from typing import Any, TypeVar
 
-import msgspec
-
 from holdfast.dialects import base64, paths
 from holdfast.dialects.dialect import Method, UnknownMethod
 from holdfast.dialects.scope import Starting
 from holdfast.errors import BadRequest, StartCancelled, StillStarting, UnknownProcess, Unsupported
 from holdfast.model import EnvPolicy, HostInfo, Inherit, Page, Size, Spec, WriteStatus
+from holdfast.wire.jsonrpc import Parts
 
 from . import messages as m
 from .endpoint import ExecConversation
@@ -22,8 +21,6 @@ from .feed import Feed
 
 _LONGEST_WAIT = 365 * 24 * 3600.0
 """Seconds; longer waits are legal and mean the same, but clocks overflow."""
-
-_encode = msgspec.json.Encoder().encode
 
 
 # The handshake and the host.
@@ -143,18 +140,21 @@ def _camel(field: str) -> str:
     return first + "".join(map(str.capitalize, rest))
 
 
-async def read(talk: ExecConversation, params: m.ReadParams) -> msgspec.Raw:
+def read(talk: ExecConversation, params: m.ReadParams) -> Parts | Coroutine[Any, Any, Parts]:
     """What a process has said, as far as it is kept."""
     feed = _find(talk, params.process_id)
-    limit = _limit(talk, feed, params.max_bytes)
-    page = await feed.process.read(
-        after=params.after_seq or 0,
-        limit=limit,
-        wait=min((params.wait_ms or 0) / 1000, _LONGEST_WAIT),
-    )
-    if feed.roomy and talk.session.client is talk.client and page.next_seq >= feed.process.next_seq:
-        talk.endpoint.caught_up(feed)
-    return _page(page)
+    after, limit = params.after_seq or 0, _limit(talk, feed, params.max_bytes)
+    wait = min((params.wait_ms or 0) / 1000, _LONGEST_WAIT)
+    page = feed.process.try_read(after=after, limit=limit, wait=wait)
+    if page is None:
+        return _read_later(talk, feed, after, limit, wait)
+    return _page(talk, feed, page)
+
+
+async def _read_later(
+    talk: ExecConversation, feed: Feed, after: int, limit: int | None, wait: float
+) -> Parts:
+    return _page(talk, feed, await feed.process.read(after=after, limit=limit, wait=wait))
 
 
 def _limit(talk: ExecConversation, feed: Feed, asked: int | None) -> int | None:
@@ -165,16 +165,27 @@ def _limit(talk: ExecConversation, feed: Feed, asked: int | None) -> int | None:
     return min(asked, most)
 
 
-def _page(page: Page) -> msgspec.Raw:
-    chunks = b",".join(
-        b'{"seq":%d,"stream":"%b","chunk":"%b"}'
-        % (chunk.seq, chunk.stream.value.encode(), base64.encode(chunk.data))
-        for chunk in page.chunks
+def _page(talk: ExecConversation, feed: Feed, page: Page) -> Parts:
+    if feed.roomy and talk.session.client is talk.client and page.next_seq >= feed.process.next_seq:
+        talk.endpoint.caught_up(feed)
+    parts = Parts((b'{"chunks":[',))
+    for chunk in page.chunks:
+        parts.append(
+            b'%b{"seq":%d,"stream":"%b","chunk":"'
+            % (b"," if len(parts) > 1 else b"", chunk.seq, chunk.stream.value.encode())
+        )
+        parts.append(base64.encode(chunk.data))
+        parts.append(b'"}')
+    parts.append(
+        b'],"nextSeq":%d,"exited":%b,"exitCode":%b,"closed":%b,"failure":null,"sandboxDenied":false}'
+        % (
+            page.next_seq,
+            b"false" if page.exit_code is None else b"true",
+            b"null" if page.exit_code is None else b"%d" % page.exit_code,
+            b"true" if page.closed else b"false",
+        )
     )
-    return msgspec.Raw(
-        b'{"chunks":[%b],"nextSeq":%d,"exited":%b,"exitCode":%b,"closed":%b,"failure":null,"sandboxDenied":false}'
-        % (chunks, page.next_seq, _encode(page.exited), _encode(page.exit_code), _encode(page.closed))
-    )
+    return parts
 
 
 def write(talk: ExecConversation, params: m.Write) -> m.WriteResult | Coroutine[Any, Any, m.WriteResult]:
