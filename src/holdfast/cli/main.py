@@ -11,23 +11,21 @@ from holdfast import __version__
 
 def main(argv: Sequence[str] | None = None) -> int:
     """Run the command line; return the exit code."""
-    arguments = _parser().parse_args(argv)
+    arguments = parser().parse_args(argv)
     try:
         return int(arguments.run(arguments))
     except KeyboardInterrupt:
         return 130
 
 
-def _parser() -> argparse.ArgumentParser:
-    parser = argparse.ArgumentParser(
-        prog="holdfast", description="Runs processes for programs, over JSON-RPC."
-    )
-    parser.add_argument("--version", action="version", version=f"holdfast {__version__}")
-    commands = parser.add_subparsers(title="commands", metavar="COMMAND", required=True)
+def parser() -> argparse.ArgumentParser:
+    top = argparse.ArgumentParser(prog="holdfast", description="Runs processes for programs, over JSON-RPC.")
+    top.add_argument("--version", action="version", version=f"holdfast {__version__}")
+    commands = top.add_subparsers(title="commands", metavar="COMMAND", required=True)
     _add_serve(commands)
     version = commands.add_parser("version", help="print the version")
     version.set_defaults(run=_version)
-    return parser
+    return top
 
 
 def _add_serve(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:

@@ -118,6 +118,10 @@ async def _run(
         loop.call_later(_SETTLE, _settle)
         await stop.wait()
     finally:
+        for number in (signals.SIGTERM, signals.SIGINT):
+            # We are stopping already; a second signal must not cut that short.
+            loop.remove_signal_handler(number)
+            signals.signal(number, signals.SIG_IGN)
         await server.stop()
         endpoint.close()
         await backend.aclose()

@@ -16,7 +16,6 @@ import threading
 from collections.abc import Callable
 from functools import partial
 
-from holdfast.errors import HoldfastError
 from holdfast.model import Spec
 
 from .children import Child
@@ -24,7 +23,7 @@ from .children import Child
 _STUCK = 0.01
 """Seconds without any start finishing before another thread is added."""
 
-_MOST_THREADS = 32
+MOST_THREADS = 32
 """Threads at the most: so many starts can be stuck before others have to queue."""
 
 _Job = Callable[[], None]
@@ -76,14 +75,14 @@ class Starter:
         if not self._unfinished:
             return
         stuck = self._loop.time() - self._finished_at >= _STUCK
-        if stuck and self._unfinished >= self._threads and self._threads < _MOST_THREADS:
+        if stuck and self._unfinished >= self._threads and self._threads < MOST_THREADS:
             self._add_thread()
         self._check = self._loop.call_later(_STUCK, self._on_check)
 
-    def _on_finished(self, answer: asyncio.Future[Child], outcome: Child | HoldfastError) -> None:
+    def _on_finished(self, answer: asyncio.Future[Child], outcome: Child | Exception) -> None:
         self._unfinished -= 1
         self._finished_at = self._loop.time()
-        if isinstance(outcome, HoldfastError):
+        if isinstance(outcome, Exception):
             if not answer.done():
                 answer.set_exception(outcome)
         elif answer.done():  # Cancelled meanwhile.
@@ -98,15 +97,15 @@ class Starter:
             job()
 
     def _start(self, spec: Spec, answer: asyncio.Future[Child]) -> None:
-        outcome: Child | HoldfastError
+        outcome: Child | Exception
         try:
             outcome = self._spawn(spec)
-        except HoldfastError as error:
+        except Exception as error:  # noqa: BLE001  (whatever it is, it is the caller's, who waits for it)
             outcome = error
         try:
             self._loop.call_soon_threadsafe(self._on_finished, answer, outcome)
         except RuntimeError:  # The loop is closed: nobody is left to take the child.
-            if not isinstance(outcome, HoldfastError):
+            if not isinstance(outcome, Exception):
                 _discard(outcome)
 
 

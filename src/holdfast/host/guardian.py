@@ -2,9 +2,10 @@
 
 A server that gets SIGKILL cannot clean up, and a parent-death signal follows the
 *thread* that spawned, reaches one process only and can be ignored.  So a small
-process is forked before anything else is set up.  It shares one page table of
-pids with us and waits for the end of a pipe that only we hold open.  Noting a
-child costs one store into shared memory.
+process is forked before anything else is set up.  It shares a table of pids with
+us and waits for our end on a descriptor of our process.  (Not for the end of a
+pipe: a child that is just being started holds copies of all our pipes.)  Noting
+a child costs one store into shared memory.
 """
 
 from __future__ import annotations
@@ -12,11 +13,15 @@ from __future__ import annotations
 import contextlib
 import mmap
 import os
+import select
 import signal as signals
 import threading
 
 _SLOTS = 1 << 17
 """More children than a host can run; an unused slot costs no memory."""
+
+_MOST_DESCRIPTORS = 1024
+"""Descriptors that a server can have been started with and that the guardian lets go of."""
 
 
 class Guardian:
@@ -30,12 +35,11 @@ class Guardian:
         self._free: list[int] = []
         self._next = 0
         self._lock = threading.Lock()  # Starts come from several threads.
-        alive, self._hold = os.pipe2(os.O_CLOEXEC)
+        owner = os.pidfd_open(os.getpid())
         self._pid = os.fork()
         if self._pid == 0:
-            os.close(self._hold)
-            _guard(alive, self._pids)
-        os.close(alive)
+            _guard(owner, self._pids)
+        os.close(owner)
 
     def note(self, pid: int) -> None:
         """A child was started."""
@@ -59,13 +63,14 @@ class Guardian:
             self._free.append(slot)
 
     def close(self) -> None:
-        """End the guardian.  Children that are still noted are killed."""
-        os.close(self._hold)
+        """Kill the children that are still noted, and end the guardian."""
+        _kill_all(self._pids)
+        os.kill(self._pid, signals.SIGKILL)
         with contextlib.suppress(ChildProcessError):
             os.waitpid(self._pid, 0)
 
 
-def _guard(alive: int, pids: memoryview) -> None:
+def _guard(owner: int, pids: memoryview) -> None:
     """The guardian's whole life; never returns."""
     try:
         # Out of reach of signals to the server's group or terminal; deaf to the rest.
@@ -76,12 +81,18 @@ def _guard(alive: int, pids: memoryview) -> None:
         null = os.open(os.devnull, os.O_RDWR)
         for standard in (0, 1, 2):
             os.dup2(null, standard)
-        os.closerange(3, alive)
-        os.closerange(alive + 1, 256)
-        os.read(alive, 1)
-        for pid in pids:
-            if pid:
-                with contextlib.suppress(OSError):
-                    os.killpg(pid, signals.SIGKILL)
+        os.closerange(3, owner)
+        os.closerange(owner + 1, _MOST_DESCRIPTORS)
+        end = select.poll()
+        end.register(owner, select.POLLIN)
+        end.poll()
+        _kill_all(pids)
     finally:
         os._exit(0)
+
+
+def _kill_all(pids: memoryview) -> None:
+    for pid in pids:
+        if pid:
+            with contextlib.suppress(OSError):
+                os.killpg(pid, signals.SIGKILL)

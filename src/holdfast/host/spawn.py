@@ -118,8 +118,14 @@ class Spawner:
         Raises:
             SpawnFailed: It could not be started; the error names what is at fault.
         """
-        env = self._environment.child(spec.env_policy, spec.env)
-        argv, variables = _arguments(spec), _variables(spec, env)
+        try:
+            env = self._environment.child(spec.env_policy, spec.env)
+            argv, variables = _arguments(spec), _variables(spec, env)
+            cwd = to_bytes(spec.cwd)
+        except UnicodeEncodeError as error:
+            raise _refusal(spec, Fault.ARGUMENT, "argv, env or cwd", "text stands for no bytes") from error
+        if b"\0" in cwd:
+            raise _refusal(spec, Fault.DIRECTORY, spec.cwd, "the path contains a NUL byte")
         program = _program(spec, env)
         ours: list[int] = []
         theirs: list[int] = []
@@ -130,7 +136,7 @@ class Spawner:
                 stdin, outputs = _terminal(spec.terminal, actions, ours)
             else:
                 stdin, outputs = _pipes(spec, actions, ours, theirs)
-            actions.chdir(to_bytes(spec.cwd))
+            actions.chdir(cwd)
             pid = actions.spawn(program, argv, variables)
         except OSError as error:
             _close(ours)
@@ -138,9 +144,11 @@ class Spawner:
         finally:
             _close(theirs)
             actions.free()
-        return self._adopt(pid, stdin, outputs)
+        return self._adopt(spec, pid, stdin, outputs)
 
-    def _adopt(self, pid: int, stdin: int | None, outputs: tuple[tuple[Stream, int], ...]) -> Child:
+    def _adopt(
+        self, spec: Spec, pid: int, stdin: int | None, outputs: tuple[tuple[Stream, int], ...]
+    ) -> Child:
         guardian = self._guardian
         if guardian is not None:
             guardian.note(pid)
@@ -161,7 +169,13 @@ class Spawner:
                 guardian.forget(pid)
             os.waitpid(pid, 0)
             _close({fd for _, fd in outputs} | ({stdin} if stdin is not None else set()))
-            raise SpawnFailed(Fault.SYSTEM, "pidfd", error.strerror or "", number=error.errno) from error
+            raise SpawnFailed(
+                Fault.SYSTEM,
+                "pidfd",
+                error.strerror or "",
+                number=error.errno,
+                terminal=spec.terminal is not None,
+            ) from error
 
 
 def seal_descriptors() -> None:
@@ -229,15 +243,13 @@ def _program(spec: Spec, env: Mapping[str, str]) -> bytes:
 
 def _arguments(spec: Spec) -> list[bytes]:
     argv = [to_bytes(argument) for argument in spec.argv]
-    if not argv[0]:
-        raise SpawnFailed(
-            Fault.PROGRAM, "", "the program's name is empty", terminal=spec.terminal is not None
-        )
+    if not argv or not argv[0]:
+        raise _refusal(spec, Fault.PROGRAM, "", "the program's name is empty")
     if spec.arg0 is not None:
         argv.append(argv[0])  # Checked with the rest, then no longer needed.
         argv[0] = to_bytes(spec.arg0)
     if any(b"\0" in argument for argument in argv):
-        raise SpawnFailed(Fault.ARGUMENT, "argv", "an argument contains a NUL byte")
+        raise _refusal(spec, Fault.ARGUMENT, "argv", "an argument contains a NUL byte")
     return argv[: len(spec.argv)]
 
 
@@ -247,10 +259,13 @@ def _variables(spec: Spec, env: Mapping[str, str]) -> list[bytes]:
     # Sorted, so that the same request gives the same bytes.
     variables = [to_bytes(f"{name}={value}") for name, value in sorted(env.items())]
     if any(b"\0" in variable for variable in variables):
-        raise SpawnFailed(
-            Fault.ARGUMENT, "env", "a variable contains a NUL byte", terminal=spec.terminal is not None
-        )
+        raise _refusal(spec, Fault.ARGUMENT, "env", "a variable contains a NUL byte")
     return variables
+
+
+def _refusal(spec: Spec, fault: Fault, subject: str, reason: str) -> SpawnFailed:
+    """What we can see ourselves, before the system is asked."""
+    return SpawnFailed(fault, subject, reason, terminal=spec.terminal is not None)
 
 
 @cache
@@ -276,7 +291,7 @@ def _diagnosis(spec: Spec, error: OSError, *, search: Search | None = None) -> S
         fault = Fault.SYSTEM
     elif number == errno.E2BIG:
         fault, subject = Fault.ARGUMENT, "argv and env"
-    elif b"\0" in cwd or not os.path.isdir(cwd) or not os.access(cwd, os.X_OK):
+    elif not os.path.isdir(cwd) or not os.access(cwd, os.X_OK):
         fault, subject, search = Fault.DIRECTORY, spec.cwd, None
     return SpawnFailed(
         fault,

@@ -164,5 +164,6 @@ def _answers(path: str) -> bool:
         try:
             probe.connect(path)
         except OSError as error:
-            return error.errno not in (errno.ENOENT, errno.ECONNREFUSED, errno.ENOTSOCK)
+            # Without a number it is no answer of the system's: the path cannot be one.
+            return error.errno not in (None, errno.ENOENT, errno.ENOTDIR, errno.ECONNREFUSED, errno.ENOTSOCK)
         return True

@@ -190,6 +190,7 @@ class Connection:
         if on_end is None:
             return
         self._inbox = None
+        self._dispatch.stop()
         self._conversation.ended()
         for task, outlives in list((self._tasks or {}).items()):
             if not outlives:

@@ -193,6 +193,11 @@ class Dispatch:
         if not self._held:
             self._held = None
 
+    def stop(self) -> None:
+        """The connection is gone: what waits for a start has nobody to answer to."""
+        for line in (self._held or {}).values():
+            line.clear()
+
     def _count(self, size: int) -> None:
         """One more request waits, of so many bytes; or one less, if negative."""
         self._waiting += 1 if size > 0 else -1

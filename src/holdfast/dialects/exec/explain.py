@@ -32,6 +32,9 @@ INVALID_PARAMS = -32602
 INTERNAL_ERROR = -32603
 SESSION_ATTACHED = -32010
 
+_LONGEST = 1024
+"""Characters of a name that an error repeats in its data; the client knows the rest."""
+
 
 def explain(error: HoldfastError) -> WireError:
     """Code, text and data for an error."""
@@ -69,7 +72,7 @@ def explain(error: HoldfastError) -> WireError:
 
 
 def _spawn_data(error: SpawnFailed) -> dict[str, Any]:
-    data: dict[str, Any] = {"fault": error.fault.value, "subject": _printable(error.subject)}
+    data: dict[str, Any] = {"fault": error.fault.value, "subject": _printable(error.subject)[:_LONGEST]}
     data["reason"] = error.reason
     if error.number is not None:
         data["errno"] = error.number

@@ -288,7 +288,7 @@ METHODS: dict[str, Method] = {
     "process/terminate": _method(m.TerminateParams, terminate, "exec"),
 }
 
-_ABSENT = {
+ABSENT = {
     "filesystem": (
         "fs/readFile fs/writeFile fs/createDirectory fs/getMetadata fs/canonicalize fs/readDirectory fs/walk"
         " fs/remove fs/copy fs/open fs/readBlock fs/writeBlock fs/close fs/watchMissing"
@@ -297,4 +297,4 @@ _ABSENT = {
     "environment config": "environmentConfig/read",
     "capability discovery": "capabilityRoots/discoverV1 capabilities/discoverV2",
 }
-METHODS |= {name: _absent(name, family) for family, names in _ABSENT.items() for name in names.split()}
+METHODS |= {name: _absent(name, family) for family, names in ABSENT.items() for name in names.split()}

@@ -1,0 +1,83 @@
+"""The servers under test: start one, see what it costs, stop it."""
+
+from __future__ import annotations
+
+import os
+import select
+import subprocess
+import tempfile
+import time
+from dataclasses import dataclass, field
+
+from bench.client import Client, Failed
+
+_TICKS = os.sysconf("SC_CLK_TCK")
+
+
+@dataclass
+class Server:
+    """How to start one."""
+
+    name: str
+    command: list[str]
+    """Must print its URL as a line of its own, like ``ws://127.0.0.1:1234``."""
+    quickack: bool = False
+    home: tempfile.TemporaryDirectory[str] = field(default_factory=tempfile.TemporaryDirectory)
+
+    def start(self) -> Running:
+        return Running(self)
+
+
+class Running:
+    """A server that runs.  A context manager: it is stopped at the end."""
+
+    def __init__(self, server: Server) -> None:
+        self._server = server
+        environment = dict(os.environ, CODEX_HOME=server.home.name)
+        before = time.perf_counter()
+        self._process = subprocess.Popen(
+            server.command, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, env=environment
+        )
+        self.url = self._first_line()
+        self.startup = time.perf_counter() - before
+        """Seconds until the URL was printed."""
+
+    def _first_line(self) -> str:
+        assert self._process.stdout is not None
+        fd, line = self._process.stdout.fileno(), b""
+        deadline = time.monotonic() + 30
+        while b"\n" not in line:
+            if not select.select([fd], [], [], deadline - time.monotonic())[0]:
+                raise Failed(f"{self._server.name} does not say where it listens")
+            more = os.read(fd, 4096)
+            if not more:
+                raise Failed(f"{self._server.name} did not start")
+            line += more
+        return line.split(b"\n")[0].strip().decode()
+
+    def connect(self) -> Client:
+        return Client(self.url, quickack=self._server.quickack)
+
+    def cpu(self) -> float:
+        """Seconds of processor time so far, of the server alone."""
+        with open(f"/proc/{self._process.pid}/stat", encoding="utf-8") as file:
+            after_name = file.read().rpartition(")")[2].split()
+        return (int(after_name[11]) + int(after_name[12])) / _TICKS
+
+    def memory(self) -> int:
+        """Resident bytes of the server alone."""
+        with open(f"/proc/{self._process.pid}/statm", encoding="utf-8") as file:
+            return int(file.read().split()[1]) * os.sysconf("SC_PAGE_SIZE")
+
+    def __enter__(self) -> Running:
+        return self
+
+    def __exit__(self, *failure: object) -> None:
+        self._process.terminate()
+        try:
+            self._process.wait(15)
+        except subprocess.TimeoutExpired:
+            self._process.kill()
+            self._process.wait()
+        assert self._process.stdout is not None
+        self._process.stdout.close()

@@ -1,0 +1,161 @@
+"""Writes those parts of the reference that can be read off the source.
+
+``python docs/generate.py`` writes them between their marks; with ``--check`` it
+writes nothing and exits 1 if a page is not what it would write.
+"""
+
+from __future__ import annotations
+
+import argparse
+import ast
+import os
+import sys
+from collections.abc import Iterator
+from dataclasses import fields
+from pathlib import Path
+
+from holdfast import config
+from holdfast.cli import main as command_line
+
+REFERENCE = Path(__file__).resolve().parent / "reference"
+
+BEGIN = "<!-- From here to the next mark: written by docs/generate.py. -->\n"
+END = "<!-- End of what docs/generate.py writes. -->\n"
+
+WIDTH = "80"
+"""Columns of help texts, whatever terminal this runs in."""
+
+NOTES = {
+    "EngineLimits": "Per server, or per process where the text says so.",
+    "ConnectionLimits": "Per connection, unless the text says otherwise.",
+}
+
+
+# Limits.
+
+
+def limits() -> str:
+    """The tables of limits."""
+    parts = []
+    for name, docstring, reasons in limit_classes():
+        cls = getattr(config, name)
+        parts.append(f"## {name}\n")
+        parts.append(f"{docstring} {NOTES.get(name, '')}".strip() + "\n")
+        rows = ["| limit | default | reason |", "|---|---|---|"]
+        for field in fields(cls):
+            rows.append(f"| `{field.name}` | {spell(field.name, field.default)} | {reasons[field.name]} |")
+        parts.append("\n".join(rows) + "\n")
+    parts.append(fixed_limits())
+    return "\n".join(parts)
+
+
+def limit_classes() -> Iterator[tuple[str, str, dict[str, str]]]:
+    """Name, docstring and the text below each field of the classes in ``config``."""
+    tree = ast.parse(Path(config.__file__).read_text(encoding="utf-8"))
+    for node in tree.body:
+        if not isinstance(node, ast.ClassDef):
+            continue
+        reasons: dict[str, str] = {}
+        name = ""
+        for statement in node.body:
+            match statement:
+                case ast.AnnAssign(target=ast.Name(id=name)):
+                    continue
+                case ast.Expr(value=ast.Constant(value=str(text))) if name:
+                    reasons[name] = " ".join(text.split())
+        yield node.name, " ".join((ast.get_docstring(node) or "").split()), reasons
+
+
+def spell(name: str, value: object) -> str:
+    """A default with its unit."""
+    if isinstance(value, float):
+        return f"{value:g} s"
+    assert isinstance(value, int)
+    if name.endswith("_bytes"):
+        for unit, size in (("GiB", 1 << 30), ("MiB", 1 << 20), ("KiB", 1 << 10)):
+            if value % size == 0:
+                return f"{value // size} {unit}"
+    return f"{value:,}"
+
+
+def fixed_limits() -> str:
+    """Bounds that the protocol or the implementation fixes."""
+    from holdfast.engine import starter
+    from holdfast.engine.output import READ_SIZE
+    from holdfast.wire.http import HEAD_LIMIT
+    from holdfast.wire.scan import MOST_NESTED, MOST_VALUES
+
+    rows = (
+        (
+            "JSON values per message",
+            f"{MOST_VALUES:,}",
+            "Each scalar, array and object counts 1; keys do not.",
+        ),
+        ("Nesting of JSON", f"{MOST_NESTED}", "Arrays and objects inside each other."),
+        ("HTTP request head", f"{HEAD_LIMIT // 1024} KiB", "Of an upgrade or a health check."),
+        (
+            "One chunk of output",
+            f"{READ_SIZE // 1024} KiB",
+            "What one read of a pipe gives; terminals are gathered up to it.",
+        ),
+        ("Threads that start processes", f"{starter.MOST_THREADS}", "One, unless starts are stuck."),
+    )
+    lines = ["## Fixed\n", "Not configurable.\n", "| limit | value | note |", "|---|---|---|"]
+    lines += [f"| {name} | {value} | {note} |" for name, value, note in rows]
+    return "\n".join(lines) + "\n"
+
+
+# The command line.
+
+
+def cli() -> str:
+    """The help texts of all commands."""
+    parser = command_line.parser()
+    parts = [block(parser.format_help())]
+    for name, command in commands(parser):
+        parts.append(f"## holdfast {name}\n")
+        parts.append(block(command.format_help()))
+    return "\n".join(parts)
+
+
+def commands(parser: argparse.ArgumentParser) -> Iterator[tuple[str, argparse.ArgumentParser]]:
+    for action in parser._actions:
+        if isinstance(action, argparse._SubParsersAction):
+            yield from action.choices.items()
+
+
+def block(text: str) -> str:
+    return f"```text\n{text.rstrip()}\n```\n"
+
+
+# Writing.
+
+PAGES = {"limits.md": limits, "cli.md": cli}
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(description="Write what is generated in docs/reference.")
+    parser.add_argument("--check", action="store_true", help="write nothing; exit 1 if a page is stale")
+    arguments = parser.parse_args()
+    os.environ["COLUMNS"] = WIDTH
+    stale = 0
+    for name, write in PAGES.items():
+        path = REFERENCE / name
+        old = path.read_text(encoding="utf-8")
+        before, begin, rest = old.partition(BEGIN)
+        _, end, after = rest.partition(END)
+        if not (begin and end):
+            parser.error(f"{path} has lost its marks")
+        new = f"{before}{begin}\n{write()}\n{end}{after}"
+        if new == old:
+            continue
+        if arguments.check:
+            print(f"docs/reference/{name} is stale: run python docs/generate.py", file=sys.stderr)
+            stale = 1
+        else:
+            path.write_text(new, encoding="utf-8")
+    return stale
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,217 @@
+"""The documents say what the code does: snippets run, names exist, links resolve, pages are up to date."""
+
+from __future__ import annotations
+
+import ast
+import re
+import subprocess
+import sys
+from collections.abc import Iterator
+from functools import cache
+from pathlib import Path
+
+import pytest
+
+from holdfast.dialects.exec.methods import ABSENT, METHODS
+
+ROOT = Path(__file__).resolve().parents[1]
+SOURCE = ROOT / "src" / "holdfast"
+
+PAGES = sorted([*ROOT.glob("*.md"), *ROOT.glob("docs/**/*.md"), *ROOT.glob("bench/*.md")])
+MODULES = sorted(path.relative_to(SOURCE).as_posix() for path in SOURCE.rglob("*.py"))
+
+LINK = re.compile(r"\[[^\]]*\]\(([^)\s]+)\)")
+FENCE = re.compile(r"^```.*?^```$", re.DOTALL | re.MULTILINE)
+STEP = re.compile(r"^\| `([\w/]+\.py)` \| `([\w.]+)` \|", re.MULTILINE)
+
+
+def text_of(page: str) -> str:
+    return (ROOT / page).read_text(encoding="utf-8")
+
+
+def fenced(text: str, language: str) -> str:
+    """The first block of that language."""
+    found = re.search(rf"^```{language}\n(.*?)^```$", text, re.DOTALL | re.MULTILINE)
+    assert found is not None
+    return found[1]
+
+
+# The README.
+
+
+@pytest.fixture
+def url() -> Iterator[str]:
+    """The address of a real server on a free loopback port."""
+    command = [sys.executable, "-m", "holdfast", "serve", "--listen", "ws://127.0.0.1:0"]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as server:
+        assert server.stdout is not None
+        yield server.stdout.readline().strip()
+        server.terminate()
+
+
+@pytest.mark.slow
+def test_the_first_process_of_the_readme_runs_as_shown(url: str, tmp_path: Path) -> None:
+    """The first minute with the project decides whether there is a second."""
+    snippet = fenced(text_of("README.md"), "python")
+    script = tmp_path / "first.py"
+    script.write_text(snippet, encoding="utf-8")
+
+    done = subprocess.run(
+        [sys.executable, "-W", "error", script, url],
+        capture_output=True,
+        text=True,
+        timeout=15,
+        check=False,
+        env={"no_proxy": "*"},
+    )
+
+    assert (done.stderr, done.returncode) == ("", 0)
+    assert done.stdout == fenced(text_of("README.md"), "text")
+
+
+# Pages that are written from the source.
+
+
+@pytest.mark.slow
+def test_the_generated_pages_are_up_to_date() -> None:
+    """A table of limits that is older than the limits is worse than none."""
+    done = subprocess.run(
+        [sys.executable, ROOT / "docs" / "generate.py", "--check"],
+        capture_output=True,
+        text=True,
+        timeout=15,
+        check=False,
+    )
+
+    assert (done.stderr, done.returncode) == ("", 0)
+
+
+# The architecture.
+
+
+def layout() -> set[str]:
+    """The modules in the tree that ARCHITECTURE.md draws."""
+    tree = re.search(r"^```\nsrc/holdfast/\n(.*?)^```$", text_of("ARCHITECTURE.md"), re.DOTALL | re.MULTILINE)
+    assert tree is not None
+    folders: list[tuple[int, str]] = []
+    modules = set()
+    for line in tree[1].splitlines():
+        if not line.strip():
+            continue
+        name = line.split()[0]
+        depth = len(line) - len(line.lstrip())
+        folders = [(outer, folder) for outer, folder in folders if outer < depth]
+        path = "".join(folder for _, folder in folders) + name
+        if name.endswith("/"):
+            folders.append((depth, name))
+            modules.add(f"{path}__init__.py")
+        else:
+            modules.add(path)
+    return modules
+
+
+def test_the_layout_is_that_of_the_source() -> None:
+    """A newcomer looks for a room by this map."""
+    assert sorted(layout()) == MODULES
+
+
+def test_every_module_the_architecture_names_exists() -> None:
+    """Outside the tree too: a name that leads nowhere costs a reader more than none."""
+    named = set(re.findall(r"`([\w/]+\.py)`", text_of("ARCHITECTURE.md")))
+
+    assert sorted(named - set(MODULES)) == []
+
+
+@cache
+def functions(module: str) -> frozenset[str]:
+    """The functions of a module, those of classes with their class."""
+    tree = ast.parse((SOURCE / module).read_text(encoding="utf-8"))
+    found = set()
+    for node in tree.body:
+        if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef):
+            found.add(node.name)
+        elif isinstance(node, ast.ClassDef):
+            inner = [
+                member for member in node.body if isinstance(member, ast.FunctionDef | ast.AsyncFunctionDef)
+            ]
+            found |= {f"{node.name}.{member.name}" for member in inner}
+    return frozenset(found)
+
+
+STEPS = STEP.findall(text_of("ARCHITECTURE.md"))
+
+
+def test_the_architecture_shows_ways() -> None:
+    """If the tables changed their form, the next test would look at nothing."""
+    assert len(STEPS) > 20
+
+
+@pytest.mark.parametrize(("module", "function"), STEPS)
+def test_every_step_of_a_way_exists(module: str, function: str) -> None:
+    """Who follows a request or an output byte must find each function where the page says it is."""
+    assert function in functions(module)
+
+
+# Links.
+
+
+def anchors(text: str) -> set[str]:
+    """The names by which the headings of a page can be linked to."""
+    headings = re.findall(r"^#+ (.*)$", FENCE.sub("", text), re.MULTILINE)
+    return {re.sub(r"[^\w\- ]", "", heading.lower()).replace(" ", "-") for heading in headings}
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.relative_to(ROOT).as_posix())
+def test_every_relative_link_resolves(page: Path) -> None:
+    """A dead link is found by a reader, at the worst moment, or here."""
+    text = page.read_text(encoding="utf-8")
+    dead = []
+    for link in LINK.findall(FENCE.sub("", text)):
+        if re.match(r"[a-z]+:", link):
+            continue
+        path, _, anchor = link.partition("#")
+        target = (page.parent / path).resolve() if path else page
+        if not target.exists() or (anchor and anchor not in anchors(target.read_text(encoding="utf-8"))):
+            dead.append(link)
+
+    assert dead == []
+
+
+def test_every_document_can_be_reached_from_the_index() -> None:
+    """A page that nothing links to is not read."""
+    index = ROOT / "docs" / "README.md"
+    linked = {
+        (index.parent / link.partition("#")[0]).resolve() for link in LINK.findall(index.read_text("utf-8"))
+    }
+
+    pages = {page for page in PAGES if page.is_relative_to(ROOT / "docs") and page != index}
+    assert sorted(pages - linked) == []
+
+
+# The reference.
+
+
+def implemented() -> list[str]:
+    absent = {name for names in ABSENT.values() for name in names.split()}
+    return sorted(METHODS.keys() - absent)
+
+
+@pytest.mark.parametrize("method", implemented())
+def test_every_method_has_its_section_and_an_example(method: str) -> None:
+    """Whoever adds a method writes down how it is used."""
+    page = text_of("docs/reference/exec.md")
+    section = re.search(rf"^## {method}$(.*?)(?=^## |\Z)", page, re.DOTALL | re.MULTILINE)
+
+    assert section is not None
+    assert f'"method":"{method}"' in section[1]
+    assert "Errors: " in section[1]
+
+
+def test_every_error_is_in_the_reference() -> None:
+    """An error without a line leaves its reader to guess whose move it is."""
+    tree = ast.parse((SOURCE / "errors.py").read_text(encoding="utf-8"))
+    public = [node for node in tree.body if isinstance(node, ast.ClassDef) and not node.name.startswith("_")]
+    errors = {node.name for node in public if node.bases and ast.unparse(node.bases[0]) not in {"Enum"}}
+    page = text_of("docs/reference/errors.md")
+
+    assert sorted(name for name in errors if f"| `{name}` |" not in page) == []
