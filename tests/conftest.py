@@ -1,0 +1,27 @@
+"""Fixtures that every part of the tests may use."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Iterator
+from pathlib import Path
+
+import pytest
+
+from holdfast.engine.local import LocalBackend
+from tests.fakes.gate import Gate
+from tests.fakes.process import running_backend
+
+
+@pytest.fixture
+async def backend() -> AsyncIterator[LocalBackend]:
+    """The backend on this host; it is checked that nothing of it is left afterwards."""
+    async with running_backend() as running:
+        yield running
+
+
+@pytest.fixture
+def gate(tmp_path: Path) -> Iterator[Gate]:
+    """A door in a child program."""
+    door = Gate(tmp_path)
+    yield door
+    door.close()

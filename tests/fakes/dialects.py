@@ -1,0 +1,250 @@
+"""Stand-ins for what a dialect talks to: a client, a process, a backend and a clock moved by hand."""
+
+from __future__ import annotations
+
+import asyncio
+import inspect
+import json
+from collections.abc import Callable
+from typing import Any, cast
+
+from holdfast.backend import Valve, Watcher
+from holdfast.config import SessionLimits
+from holdfast.dialects.exec.endpoint import ExecConversation, ExecEndpoint
+from holdfast.dialects.exec.methods import METHODS
+from holdfast.model import Chunk, HostInfo, Page, Spec, Stream, WriteStatus
+from holdfast.telemetry import Tally
+from holdfast.wire import jsonrpc
+
+HOST = HostInfo(  # noqa: S604  (the path of a shell, and no call of one)
+    shell="/bin/bash",
+    cwd="/srv/a b",
+    home="/home/é",
+    temp="/tmp",
+    temp_dirs=(),
+    provider="sha256:00",
+    version="9.9.9",
+)
+
+
+class FakeClient:
+    """Implements ``dialect.Client``: remembers what it was sent."""
+
+    def __init__(
+        self, *, transport: str = "websocket", peer: str = "127.0.0.1:5", alive: bool = False
+    ) -> None:
+        self.transport = transport
+        self.peer = peer
+        self.comes_back = transport != "stdio"
+        self.alive = alive
+        self.asked: list[float] = []
+        """For how long it was given to prove that it is alive, each time."""
+        self.on_asked: Callable[[], None] = lambda: None
+        self.cuts: list[str] = []
+        self.on_cut: Callable[[], None] = lambda: None
+        self.raw: list[bytes] = []
+
+    @property
+    def send(self) -> Callable[..., None]:
+        return self._send
+
+    def _send(self, *parts: bytes) -> None:
+        self.raw.append(b"".join(parts))
+
+    @property
+    def sent(self) -> list[Any]:
+        """The messages, decoded."""
+        return [json.loads(message) for message in self.raw]
+
+    async def is_alive(self, within: float) -> bool:
+        self.asked.append(within)
+        self.on_asked()
+        return self.alive
+
+    def cut(self, reason: str) -> None:
+        self.cuts.append(reason)
+        self.on_cut()
+
+
+class FakeWatch:
+    """Implements ``backend.Watch``."""
+
+    def __init__(self) -> None:
+        self.stopped = False
+
+    def stop(self) -> None:
+        self.stopped = True
+
+
+class FakeProcess:
+    """Implements ``backend.Process``: remembers what was asked of it, answers what it was told to."""
+
+    pid = 1
+
+    def __init__(self) -> None:
+        self.calls: list[tuple[object, ...]] = []
+        self.exit_code: int | None = None
+        self.next_seq = 1
+        self.kept = 0
+        self.watcher: Watcher | None = None
+        self.valve: Valve | None = None
+        self.page = Page([], 1, None, closed=False)
+        self.reads_wait = False
+        """Whether ``try_read`` has the caller use ``read``."""
+        self.write_status: WriteStatus | None = WriteStatus.ACCEPTED
+        """What ``try_write`` answers; None has the caller use ``write``."""
+        self.runs = True
+
+    def watch(self, watcher: Watcher, valve: Valve | None = None) -> FakeWatch:
+        self.watcher, self.valve = watcher, valve
+        return FakeWatch()
+
+    async def read(self, *, after: int = 0, limit: int | None = None, wait: float = 0.0) -> Page:
+        self.calls.append(("read", after, limit, wait))
+        return self.page
+
+    def try_read(self, *, after: int = 0, limit: int | None = None, wait: float = 0.0) -> Page | None:
+        self.calls.append(("try_read", after, limit, wait))
+        return None if self.reads_wait else self.page
+
+    async def write(self, data: bytes, *, write_id: str) -> WriteStatus:
+        self.calls.append(("write", data, write_id))
+        return WriteStatus.STDIN_CLOSED
+
+    def try_write(self, data: bytes, *, write_id: str) -> WriteStatus | None:
+        self.calls.append(("try_write", data, write_id))
+        return self.write_status
+
+    async def interrupt(self) -> None:
+        self.calls.append(("interrupt",))
+
+    async def terminate(self) -> bool:
+        self.calls.append(("terminate",))
+        return self.runs
+
+    def retain(self, limit: int) -> None:
+        self.calls.append(("retain", limit))
+
+    def retained(self) -> int:
+        return self.kept
+
+    def forget(self) -> None:
+        self.calls.append(("forget",))
+
+    # What it does, by the hand of a test.
+
+    def say(self, data: bytes, stream: Stream = Stream.STDOUT) -> None:
+        assert self.watcher is not None
+        self.watcher.output(Chunk(self._number(), stream, data))
+
+    def exit(self, code: int = 0) -> None:
+        assert self.watcher is not None
+        self.exit_code = code
+        self.watcher.exited(self._number(), code)
+
+    def close(self) -> None:
+        assert self.watcher is not None
+        self.watcher.closed(self._number())
+
+    def _number(self) -> int:
+        self.next_seq += 1
+        return self.next_seq - 1
+
+
+class FakeBackend:
+    """Implements ``backend.Backend``: each start takes the next of the given outcomes.
+
+    An event as an outcome holds the start back until it is set, and then the one after it counts.
+    """
+
+    def __init__(self, *outcomes: FakeProcess | BaseException | asyncio.Event) -> None:
+        self.info = HOST
+        self.specs: list[Spec] = []
+        self.asked = asyncio.Event()
+        """Set by the first start."""
+        self._outcomes = list(outcomes)
+
+    async def start(self, spec: Spec) -> FakeProcess:
+        self.specs.append(spec)
+        self.asked.set()
+        outcome = self._outcomes.pop(0)
+        if isinstance(outcome, asyncio.Event):
+            await outcome.wait()
+            outcome = self._outcomes.pop(0)
+        if isinstance(outcome, FakeProcess):
+            return outcome
+        assert isinstance(outcome, BaseException)
+        raise outcome
+
+    async def aclose(self) -> None:
+        self.specs.clear()
+
+
+class HandTimer:
+    """Implements what is needed of ``asyncio.TimerHandle``."""
+
+    def __init__(self, loop: HandLoop, when: float, callback: Callable[[], object]) -> None:
+        self._loop = loop
+        self.when = when
+        self.callback = callback
+
+    def cancel(self) -> None:
+        self._loop.timers.remove(self)
+
+
+class HandLoop:
+    """A clock and its timers, moved by hand; no other part of an event loop."""
+
+    def __init__(self) -> None:
+        self.now = 1000.0
+        self.timers: list[HandTimer] = []
+
+    @property
+    def loop(self) -> asyncio.AbstractEventLoop:
+        # A whole event loop has dozens of methods; whoever needs another one gets an AttributeError.
+        return cast("asyncio.AbstractEventLoop", self)
+
+    def time(self) -> float:
+        return self.now
+
+    def call_at(self, when: float, callback: Callable[[], object]) -> HandTimer:
+        timer = HandTimer(self, when, callback)
+        self.timers.append(timer)
+        return timer
+
+    def move(self, seconds: float) -> None:
+        """Let time pass; timers run at their own moment, in order."""
+        end = self.now + seconds
+        while due := [timer for timer in self.timers if timer.when <= end]:
+            timer = min(due, key=lambda timer: timer.when)
+            self.timers.remove(timer)
+            self.now = max(self.now, timer.when)
+            timer.callback()
+        self.now = end
+
+
+class ExecTalk:
+    """A client that talks to an exec endpoint, past the dispatch of a server."""
+
+    limits = SessionLimits(attached_bytes=10, detached_bytes=99, answer_bytes=1000)
+
+    def __init__(self, *outcomes: FakeProcess | BaseException | asyncio.Event) -> None:
+        self.backend = FakeBackend(*outcomes)
+        self.tally = Tally()
+        endpoint = ExecEndpoint(
+            self.backend, METHODS, loop=HandLoop().loop, telemetry=self.tally, limits=self.limits
+        )
+        self.client = FakeClient()
+        self.talk: ExecConversation = endpoint.greet(self.client)
+
+    async def shake_hands(self) -> None:
+        await self.call("initialize", {"clientName": "test"})
+        self.talk.notified(jsonrpc.Notification("initialized", None))
+
+    async def call(self, method: str, params: Any = None) -> Any:
+        """The result of a request, as it goes out."""
+        found = METHODS[method]
+        result = found.handle(self.talk, found.decode(params))
+        if inspect.isawaitable(result):
+            result = await result
+        return json.loads(b"".join(jsonrpc.result(1, result)))["result"]

@@ -1,0 +1,344 @@
+"""Real servers for tests: the program as a process of its own, or its parts inside the test's own loop.
+
+Both end everything they began and complain if anything of it is still there.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import fcntl
+import os
+import re
+import shutil
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import AsyncIterator, Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from holdfast.config import ConnectionLimits, EngineLimits, SessionLimits
+from holdfast.dialects.exec.endpoint import ExecEndpoint
+from holdfast.dialects.exec.methods import METHODS
+from holdfast.engine.local import LocalBackend
+from holdfast.engine.starter import Starter
+from holdfast.host.environ import Environment
+from holdfast.host.info import host_info, own_environment
+from holdfast.host.spawn import Spawner
+from holdfast.poller import Poller
+from holdfast.server.app import Server
+from holdfast.server.http import Routes
+from holdfast.server.listen import Listen, Tcp
+from holdfast.telemetry import Silent, Telemetry
+
+PATIENCE = 10.0
+"""Seconds any wait in a test may take: far beyond what is needed, so that a loaded machine passes too."""
+
+_GLANCE = 0.005
+"""Seconds between two looks at something that sends no event."""
+
+COMMAND = (sys.executable, "-m", "holdfast", "serve")
+
+
+# Looking at what sends no events.
+
+
+async def eventually(condition: Callable[[], object], *, within: float = PATIENCE) -> None:
+    """Look again and again until ``condition`` holds; fail when the time is over."""
+    deadline = time.monotonic() + within
+    while not condition():
+        assert time.monotonic() < deadline, f"still not so after {within} s: {condition}"
+        await asyncio.sleep(_GLANCE)
+
+
+def eventually_sync(condition: Callable[[], object], *, within: float = PATIENCE) -> None:
+    """The same for tests without a loop."""
+    deadline = time.monotonic() + within
+    while not condition():
+        assert time.monotonic() < deadline, f"still not so after {within} s: {condition}"
+        time.sleep(_GLANCE)
+
+
+@dataclass(frozen=True)
+class Sighting:
+    """A process as the kernel shows it; the start time tells two owners of one number apart."""
+
+    pid: int
+    born: int
+
+
+@dataclass(frozen=True)
+class Stat:
+    """The fields of /proc/PID/stat that tests ask for."""
+
+    state: str
+    parent: int
+    born: int
+
+
+def stat_of(pid: int) -> Stat | None:
+    """What the kernel says of a process; None if there is none."""
+    try:
+        text = Path(f"/proc/{pid}/stat").read_text()
+    except (FileNotFoundError, ProcessLookupError):
+        return None
+    fields = text.rpartition(")")[2].split()
+    return Stat(state=fields[0], parent=int(fields[1]), born=int(fields[19]))
+
+
+def is_running(pid: int) -> bool:
+    """Whether a process exists and is more than a zombie."""
+    stat = stat_of(pid)
+    return stat is not None and stat.state not in "ZX"
+
+
+def is_same(sighting: Sighting) -> bool:
+    """Whether exactly this process still runs."""
+    stat = stat_of(sighting.pid)
+    return stat is not None and stat.born == sighting.born and stat.state not in "ZX"
+
+
+def descendants(root: int) -> set[Sighting]:
+    """All processes below one, at this moment."""
+    stats = {pid: stat for pid in _pids() if (stat := stat_of(pid)) is not None}
+    family = {root}
+    while more := {pid for pid, stat in stats.items() if stat.parent in family} - family:
+        family |= more
+    return {Sighting(pid, stats[pid].born) for pid in family - {root} if pid in stats}
+
+
+def zombies(parent: int) -> list[int]:
+    """Children that nobody has reaped."""
+    stats = ((pid, stat_of(pid)) for pid in _pids())
+    return [pid for pid, stat in stats if stat is not None and stat.parent == parent and stat.state == "Z"]
+
+
+def _pids() -> list[int]:
+    return [int(entry.name) for entry in os.scandir("/proc") if entry.name.isdigit()]
+
+
+def resident_bytes(pid: int) -> int:
+    """The memory a process occupies now."""
+    pages = int(Path(f"/proc/{pid}/statm").read_text().split()[1])
+    return pages * os.sysconf("SC_PAGE_SIZE")
+
+
+def open_files(pid: int) -> int:
+    """How many descriptors a process holds."""
+    return len(os.listdir(f"/proc/{pid}/fd"))
+
+
+# A start that takes as long as the test wants.
+
+
+class HeldProgram:
+    """A copy of a program that cannot be started before it is released.
+
+    The kernel makes everybody who opens a file wait while another holds a write
+    lease on it, so that whoever starts this program is stuck in ``execve``.
+    """
+
+    def __init__(self, original: str, path: Path) -> None:
+        shutil.copy(original, path)
+        self.path = str(path)
+        # The kernel asks the holder to let go with this signal, which would end us.
+        self._before = signal.signal(signal.SIGIO, signal.SIG_IGN)
+        self._fd: int | None = os.open(path, os.O_RDONLY)
+        fcntl.fcntl(self._fd, fcntl.F_SETLEASE, fcntl.F_WRLCK)
+
+    def release(self) -> None:
+        """Let it start.  May be called twice."""
+        fd, self._fd = self._fd, None
+        if fd is not None:
+            fcntl.fcntl(fd, fcntl.F_SETLEASE, fcntl.F_UNLCK)
+            os.close(fd)
+            signal.signal(signal.SIGIO, self._before)
+
+    def runs(self) -> bool:
+        """Whether any process of this program exists, or one that is about to become it."""
+        return any(_runs_program(pid, self.path) for pid in _pids())
+
+
+def _runs_program(pid: int, path: str) -> bool:
+    with contextlib.suppress(OSError):
+        return os.readlink(f"/proc/{pid}/exe") == path
+    return False
+
+
+@contextlib.contextmanager
+def held_program(original: str, path: Path) -> Iterator[HeldProgram]:
+    """A program that starts when the test says so, or at the end of it."""
+    held = HeldProgram(original, path)
+    try:
+        yield held
+    finally:
+        held.release()
+
+
+# The program.
+
+
+class Program:
+    """``holdfast serve`` as a process of its own."""
+
+    def __init__(self, *options: str, env: Mapping[bytes, bytes] | None = None) -> None:
+        """``env`` is laid over the test's own variables."""
+        self._process = subprocess.Popen(
+            [*COMMAND, *options],
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            env={**os.environb, **(env or {})},
+        )
+        self._family: set[Sighting] = set()
+        self.errors = b""
+
+    @property
+    def pid(self) -> int:
+        return self._process.pid
+
+    @property
+    def code(self) -> int | None:
+        """The exit code; None while it runs."""
+        return self._process.poll()
+
+    def read_url(self) -> str:
+        """Wait for the next line on standard output: the URL of a listener."""
+        assert self._process.stdout is not None
+        line = self._process.stdout.readline().decode()
+        if not line:
+            self.wait()
+        assert line.endswith("\n"), f"no URL; the program said: {self.errors.decode()}"
+        return line.rstrip("\n")
+
+    def send_signal(self, number: signal.Signals) -> None:
+        """Signal the program; what it has started is remembered for the end."""
+        self._family |= descendants(self.pid)
+        self._process.send_signal(number)
+
+    def wait(self) -> int:
+        """Wait for the program's end; return its exit code.
+
+        The end of its output is not waited for: a child that is stuck in its start
+        may hold it open longer.
+        """
+        code = self._process.wait(PATIENCE)
+        assert self._process.stderr is not None
+        os.set_blocking(self._process.stderr.fileno(), False)
+        self.errors += self._process.stderr.read() or b""
+        return code
+
+    def survivors(self) -> set[Sighting]:
+        """What the program had started before it got its signal, and still runs."""
+        return {sighting for sighting in self._family if is_same(sighting)}
+
+    def stop(self) -> None:
+        """End the program the gentle way, and see that nothing of it is left."""
+        if self._process.returncode is None:
+            self.send_signal(signal.SIGTERM)
+            try:
+                code = self.wait()
+            except BaseException:
+                self._process.kill()
+                self._process.wait()
+                raise
+            finally:
+                self._close()
+            assert code == 0, f"exit code {code}: {self.errors.decode()}"
+        self._close()
+        eventually_sync(lambda: not self.survivors())
+        assert b"Traceback" not in self.errors, self.errors.decode()
+
+    def _close(self) -> None:
+        for stream in (self._process.stdout, self._process.stderr):
+            if stream is not None:
+                stream.close()
+
+
+@contextlib.contextmanager
+def program(*options: str, env: Mapping[bytes, bytes] | None = None) -> Iterator[Program]:
+    """Run the program; at the end it is stopped, cleanly if the test went well."""
+    started = Program(*options, env=env)
+    try:
+        yield started
+    except BaseException:
+        with contextlib.suppress(Exception):
+            started.stop()
+        raise
+    started.stop()
+
+
+@contextlib.contextmanager
+def program_at(*options: str, env: Mapping[bytes, bytes] | None = None) -> Iterator[tuple[Program, str]]:
+    """The same with one WebSocket listener on a free port; gives the program and its URL."""
+    with program("--listen", "ws://127.0.0.1:0", *options, env=env) as started:
+        url = started.read_url()
+        assert re.fullmatch(r"ws://127\.0\.0\.1:[1-9]\d*", url)
+        yield started, url
+
+
+def run_to_end(
+    *options: str, data: bytes = b"", within: float = PATIENCE
+) -> subprocess.CompletedProcess[bytes]:
+    """Run the program with all its input at once, until it ends by itself."""
+    return subprocess.run([*COMMAND, *options], input=data, capture_output=True, timeout=within, check=False)
+
+
+def serve_stdio(*messages: str) -> Sequence[str]:
+    """Talk to the program on standard input and output; give its lines, without their ends."""
+    done = run_to_end("--listen", "stdio", data="".join(f"{message}\n" for message in messages).encode())
+    assert done.returncode == 0, done.stderr
+    return done.stdout.decode().splitlines()
+
+
+# Its parts inside the test's loop.
+
+
+@dataclass
+class Inside:
+    """A server in this loop, and what it is made of."""
+
+    server: Server
+    endpoint: ExecEndpoint
+    backend: LocalBackend
+    url: str
+
+
+@contextlib.asynccontextmanager
+async def inside(
+    *,
+    where: Listen | None = None,
+    connections: ConnectionLimits | None = None,
+    sessions: SessionLimits | None = None,
+    engine: EngineLimits | None = None,
+    telemetry: Telemetry | None = None,
+    environment: Mapping[str, str] | None = None,
+    healthz: bool = True,
+) -> AsyncIterator[Inside]:
+    """Serve on real sockets with limits and telemetry of the test's choice."""
+    loop = asyncio.get_running_loop()
+    telemetry = telemetry or Silent()
+    poller = Poller()
+    poller.attach(loop)
+    spawner = Spawner(Environment(own_environment() if environment is None else environment))
+    backend = LocalBackend(Starter(spawner.start, loop), host_info(), loop, poller=poller, limits=engine)
+    endpoint = ExecEndpoint(backend, METHODS, loop=loop, telemetry=telemetry, limits=sessions)
+    server = Server(
+        endpoint,
+        routes=Routes(healthz=healthz),
+        telemetry=telemetry,
+        loop=loop,
+        poller=poller,
+        limits=connections,
+    )
+    try:
+        url = await server.listen(where or Tcp("127.0.0.1", 0))
+        yield Inside(server, endpoint, backend, url)
+    finally:
+        async with asyncio.timeout(PATIENCE):
+            await server.stop()
+            endpoint.close()
+            await backend.aclose()
+        poller.close()

@@ -1,0 +1,182 @@
+"""The end of the server: told, or killed; nothing it started may outlive it."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+from pathlib import Path
+
+import pytest
+
+from tests.fakes.client import Client, Tale, Wire, start_params
+from tests.fakes.server import (
+    COMMAND,
+    PATIENCE,
+    Program,
+    descendants,
+    eventually,
+    held_program,
+    is_same,
+    program,
+    program_at,
+)
+
+STUBBORN = "trap '' TERM HUP INT; echo ready; while :; do sleep 1000; done"
+
+
+async def load(url: str) -> Client:
+    """A client with ordinary and stubborn processes, on pipes and on terminals."""
+    talking = await Client.open(url)
+    await talking.start("plain", "sleep", "1000")
+    await talking.start("reader", "cat", pipeStdin=True)
+    for name, tty in (("stubborn", False), ("stubborn terminal", True)):
+        await talking.start(name, "sh", "-c", STUBBORN, tty=tty)
+        await said_something(talking.tale(name), talking)
+    return talking
+
+
+async def said_something(tale: Tale, talking: Client) -> None:
+    await talking.until(lambda: tale.events)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
+async def test_a_signal_stops_with_code_zero_kills_everything_and_says_goodbye(
+    number: signal.Signals,
+) -> None:
+    """Clients learn that the server goes away, instead of guessing at a network problem."""
+    with program_at() as (server, url):
+        talking = await load(url)
+        detached = await load(url)
+        await detached.abort()
+        server.send_signal(number)
+
+        farewell = await talking.ended()
+        code = server.wait()
+        await talking.close()
+        await eventually(lambda: not server.survivors())
+
+    assert code == 0
+    assert farewell is not None
+    assert farewell.close_code == 1001
+    assert farewell.close_reason == "the server stops"
+
+
+@pytest.mark.slow
+async def test_sigkill_of_the_server_kills_its_children_even_stubborn_ones() -> None:
+    """A crash of the server must not leave programs running that nobody can reach."""
+    server = Program("--listen", "ws://127.0.0.1:0")
+    talking = await load(server.read_url())
+    family = descendants(server.pid)
+
+    server.send_signal(signal.SIGKILL)
+    code = server.wait()
+    await talking.ended()
+    await talking.close()
+    server.stop()
+
+    assert code == -signal.SIGKILL
+    assert len(family) >= 5, "four processes and whatever guards them"
+
+
+@pytest.mark.slow
+async def test_a_stop_does_not_wait_for_a_peer_that_neither_reads_nor_answers() -> None:
+    """One dead client must not keep the server from ending."""
+    with program_at() as (server, url):
+        stalled = await Client.open(url, answers_pings=False)
+        stalled.stop_listening()
+        stalled.post("process/start", start_params("p", "cat", "/dev/zero"))
+        half = await Wire.dial(url)
+        half.writer.write(b"GET / HTT")
+        await eventually(lambda: len(descendants(server.pid)) >= 2)
+        server.send_signal(signal.SIGTERM)
+
+        code = server.wait()
+        await stalled.abort()
+        await half.close()
+
+    assert code == 0
+
+
+@pytest.mark.slow
+async def test_a_stop_during_a_slow_start_leaves_no_process(tmp_path: Path) -> None:
+    """The program that was about to run must not run when nobody is there any more."""
+    with held_program("/bin/sleep", tmp_path / "held") as held:
+        with program_at() as (server, url):
+            talking = await Client.open(url)
+            before = descendants(server.pid)
+            talking.post("process/start", start_params("p", held.path, "1000"))
+            await eventually(lambda: len(descendants(server.pid) - before) == 1)
+            server.send_signal(signal.SIGTERM)
+            code = server.wait()
+            await talking.abort()
+            held.release()
+            await eventually(lambda: not server.survivors())
+        assert not held.runs()
+
+    assert code == 0
+
+
+@pytest.mark.slow
+async def test_sigkill_during_a_slow_start_kills_the_other_children_at_once(tmp_path: Path) -> None:
+    """A stuck child has copies of all descriptors; whoever guards the others must not wait for it."""
+    with held_program("/bin/sleep", tmp_path / "held") as held:
+        server = Program("--listen", "ws://127.0.0.1:0")
+        talking = await load(server.read_url())
+        others = descendants(server.pid)
+        talking.post("process/start", start_params("p", held.path, "1000"))
+        await eventually(lambda: len(descendants(server.pid) - others) == 1)
+        (stuck,) = descendants(server.pid) - others
+
+        server.send_signal(signal.SIGKILL)
+        server.wait()
+        await talking.abort()
+        await eventually(lambda: not any(map(is_same, others)))
+        # Nobody knew the number of the one that was about to start; this test does.
+        os.kill(stuck.pid, signal.SIGKILL)
+        server.stop()
+
+    assert len(others) >= 4
+
+
+@pytest.mark.slow
+async def test_a_second_signal_changes_nothing() -> None:
+    """Impatient users press the keys twice."""
+    with program_at() as (server, url):
+        talking = await load(url)
+        server.send_signal(signal.SIGINT)
+        server.send_signal(signal.SIGINT)
+        server.send_signal(signal.SIGTERM)
+
+        code = server.wait()
+        await talking.close()
+
+    assert code == 0
+
+
+@pytest.mark.slow
+def test_the_guard_of_the_children_does_not_hold_the_servers_output_open() -> None:
+    """Whoever reads the server's output until its end must see that end."""
+    server = subprocess.Popen(
+        [*COMMAND, "--listen", "ws://127.0.0.1:0"], stdout=subprocess.PIPE, stderr=subprocess.STDOUT
+    )
+    assert server.stdout is not None
+    server.stdout.readline()
+    server.kill()
+
+    rest, _ = server.communicate(timeout=PATIENCE)
+
+    assert rest == b""
+
+
+@pytest.mark.slow
+def test_an_idle_server_stops_at_once() -> None:
+    """Nothing to end is the common case."""
+    with program("--listen", "ws://127.0.0.1:0", "--listen", "ws://127.0.0.1:0") as server:
+        first, second = server.read_url(), server.read_url()
+        server.send_signal(signal.SIGTERM)
+        code = server.wait()
+
+    assert code == 0
+    assert first != second

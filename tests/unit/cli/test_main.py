@@ -1,0 +1,130 @@
+"""The command line: what it takes, what it refuses, and in which words."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+
+import pytest
+
+from holdfast import __version__
+from holdfast.cli.main import main
+
+
+def test_the_version_is_printed_by_command_and_by_option(capsys: pytest.CaptureFixture[str]) -> None:
+    """Both are what people try first."""
+    code = main(["version"])
+    with pytest.raises(SystemExit) as end:
+        main(["--version"])
+
+    assert code == 0
+    assert end.value.code == 0
+    assert capsys.readouterr().out == f"holdfast {__version__}\n" * 2
+
+
+def test_help_names_the_options_of_serve(capsys: pytest.CaptureFixture[str]) -> None:
+    """The help is the manual of whoever sits at the terminal."""
+    with pytest.raises(SystemExit) as end:
+        main(["serve", "--help"])
+
+    assert end.value.code == 0
+    shown = capsys.readouterr().out
+    for option in ("--listen", "--endpoint", "--concurrent-requests", "--retain-detached-bytes"):
+        assert option in shown
+
+
+WRONG = {
+    "no command": ([], "required: COMMAND"),
+    "unknown command": (["dance"], "invalid choice: 'dance'"),
+    "unknown option": (["serve", "--dance"], "unrecognized arguments: --dance"),
+    "no requests at once": (["serve", "--concurrent-requests", "0"], "0 is not a positive number"),
+    "requests that are no number": (
+        ["serve", "--concurrent-requests", "x"],
+        "--concurrent-requests: invalid",
+    ),
+    "nothing retained": (["serve", "--retain-detached-bytes", "0"], "0 is not a positive number"),
+    "less than nothing retained": (["serve", "--retain-total-bytes", "-1"], "-1 is not a positive number"),
+    "unknown endpoint": (["serve", "--endpoint", "x"], "invalid choice: 'x'"),
+}
+
+
+@pytest.mark.parametrize(("arguments", "words"), WRONG.values(), ids=WRONG.keys())
+def test_a_wrong_call_is_refused_with_code_two_and_a_reason(
+    arguments: list[str], words: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Usage errors are told apart from failures by their code."""
+    with pytest.raises(SystemExit) as end:
+        main(arguments)
+
+    assert end.value.code == 2
+    assert words in capsys.readouterr().err
+
+
+REFUSED = {
+    "the app endpoint": (
+        ["--endpoint", "app"],
+        "the app endpoint is not available in this version; use --endpoint exec",
+    ),
+    "another scheme": (
+        ["--listen", "http://127.0.0.1:1"],
+        "unsupported --listen URL `http://127.0.0.1:1`; expected `ws://IP:PORT`, `unix://PATH` or `stdio`",
+    ),
+    "an empty path": (
+        ["--listen", "unix://"],
+        "unsupported --listen URL `unix://`; expected `ws://IP:PORT`, `unix://PATH` or `stdio`",
+    ),
+    "a host name": (
+        ["--listen", "ws://localhost:1"],
+        "invalid websocket --listen URL `ws://localhost:1`; expected `ws://IP:PORT`",
+    ),
+    "no port": (
+        ["--listen", "ws://127.0.0.1"],
+        "invalid websocket --listen URL `ws://127.0.0.1`; expected `ws://IP:PORT`",
+    ),
+    "a path behind the port": (
+        ["--listen", "ws://127.0.0.1:1/x"],
+        "invalid websocket --listen URL `ws://127.0.0.1:1/x`; expected `ws://IP:PORT`",
+    ),
+    "a port beyond all ports": (
+        ["--listen", "ws://127.0.0.1:65536"],
+        "invalid websocket --listen URL `ws://127.0.0.1:65536`; expected `ws://IP:PORT`",
+    ),
+    "all interfaces": (
+        ["--listen", "ws://0.0.0.0:0"],
+        "refusing to start non-loopback websocket listener 0.0.0.0:0 without auth;"
+        " listen on 127.0.0.1 or [::1] and reach it through a tunnel",
+    ),
+    "all interfaces of the new kind": (
+        ["--listen", "ws://[::]:0"],
+        "refusing to start non-loopback websocket listener [::]:0 without auth;"
+        " listen on 127.0.0.1 or [::1] and reach it through a tunnel",
+    ),
+    "another host's address, behind a good one": (
+        ["--listen", "ws://127.0.0.1:0", "--listen", "ws://192.0.2.1:9"],
+        "refusing to start non-loopback websocket listener 192.0.2.1:9 without auth;"
+        " listen on 127.0.0.1 or [::1] and reach it through a tunnel",
+    ),
+}
+
+
+@pytest.mark.parametrize(("options", "words"), REFUSED.values(), ids=REFUSED.keys())
+def test_a_server_that_cannot_be_had_is_refused_in_one_line(
+    options: list[str], words: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Nothing has been started by then: neither listener nor process."""
+    code = main(["serve", *options])
+
+    shown = capsys.readouterr()
+    assert code == 1
+    assert shown.err == f"Error: {words}\n"
+    assert shown.out == ""
+
+
+@pytest.mark.slow
+def test_the_package_can_be_run_as_a_module() -> None:
+    """Where the script is not on the path, the interpreter is."""
+    done = subprocess.run(
+        [sys.executable, "-m", "holdfast", "version"], capture_output=True, text=True, check=False
+    )
+
+    assert (done.returncode, done.stdout) == (0, f"holdfast {__version__}\n")

@@ -1,0 +1,90 @@
+"""Names that a client gave its processes."""
+
+from __future__ import annotations
+
+import pytest
+
+from holdfast.dialects.scope import Scope, Starting
+from holdfast.errors import LimitReached, NameTaken
+
+
+def test_a_name_is_first_starting_then_what_it_stands_for_then_free() -> None:
+    scope: Scope[str] = Scope(limit=2)
+
+    starting = scope.reserve("p")
+    assert scope.find("p") is starting
+    scope.settle(starting, "process")
+    assert scope.find("p") == "process"
+    scope.release("p")
+    assert scope.find("p") is None
+
+
+@pytest.mark.parametrize("settled", [False, True])
+def test_a_name_in_use_cannot_be_taken(*, settled: bool) -> None:
+    scope: Scope[str] = Scope(limit=2)
+    starting = scope.reserve("p")
+    if settled:
+        scope.settle(starting, "process")
+
+    with pytest.raises(NameTaken) as caught:
+        scope.reserve("p")
+
+    assert caught.value.name == "p"
+
+
+def test_any_text_is_a_name_of_its_own() -> None:
+    scope: Scope[str] = Scope(limit=9)
+    names = ["", " ", "a", "A", 'a\n"é', "x" * 10_000]
+
+    for name in names:
+        scope.settle(scope.reserve(name), name)
+
+    assert [scope.find(name) for name in names] == names
+
+
+def test_the_number_of_names_is_bounded_and_a_taken_name_is_told_first() -> None:
+    scope: Scope[str] = Scope(limit=1)
+    scope.reserve("a")
+
+    with pytest.raises(LimitReached) as caught:
+        scope.reserve("b")
+    with pytest.raises(NameTaken):
+        scope.reserve("a")
+
+    assert (caught.value.limit, caught.value.value) == ("processes of one session", 1)
+    scope.release("a")
+    assert isinstance(scope.reserve("b"), Starting)
+
+
+def test_a_start_is_given_up_once() -> None:
+    calls: list[str] = []
+    starting = Starting("p")
+    starting.cancel_with(lambda: calls.append("cancel"))
+
+    before = starting.cancelled
+    starting.cancel()
+    starting.cancel()
+
+    assert (before, starting.cancelled, calls) == (False, True, ["cancel"])
+
+
+def test_a_start_may_be_given_up_before_it_is_known_how() -> None:
+    """Whoever starts the process then finds it out."""
+    starting = Starting("p")
+
+    starting.cancel()
+
+    assert starting.cancelled
+
+
+def test_entries_may_be_released_while_they_are_walked() -> None:
+    """The end of a session does just that."""
+    scope: Scope[str] = Scope(limit=9)
+    for name in "abc":
+        scope.settle(scope.reserve(name), name)
+
+    for entry in scope:
+        assert isinstance(entry, str)
+        scope.release(entry)
+
+    assert list(scope) == []

@@ -1,0 +1,194 @@
+"""The backend on this host: its limits, and that it ends everything."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator
+from pathlib import Path
+
+import pytest
+
+from holdfast.backend import Backend
+from holdfast.config import EngineLimits
+from holdfast.engine.local import LocalBackend
+from holdfast.errors import HoldfastError, LimitReached
+from holdfast.host.info import host_info
+from tests.fakes.gate import Gate, SlowProgram, gone
+from tests.fakes.process import (
+    PATIENCE,
+    command,
+    eventually,
+    has_children,
+    is_alive,
+    open_files,
+    running_backend,
+    sh,
+)
+from tests.fakes.recorder import finished, record
+
+
+@pytest.fixture
+async def slow(tmp_path: Path) -> AsyncIterator[SlowProgram]:
+    program = SlowProgram("/bin/sleep", tmp_path)
+    yield program
+    program.close()
+
+
+async def test_it_is_a_backend(backend: LocalBackend) -> None:
+    """For the type checker; the contract says the rest."""
+    seen: Backend = backend
+
+    assert seen.info == host_info()
+
+
+# Limits.
+
+
+def limited(count: int) -> EngineLimits:
+    return EngineLimits(processes=count)
+
+
+async def test_no_more_processes_run_than_the_limit_says(gate: Gate) -> None:
+    async with running_backend(limited(2)) as backend:
+        first = await backend.start(sh(gate.shell))
+        await backend.start(sh(gate.shell))
+
+        with pytest.raises(LimitReached) as caught:
+            await backend.start(command("true"))
+        assert (caught.value.limit, caught.value.value) == ("processes", 2)
+
+        gate.open()
+        gate.open()
+        await finished(first)
+        await (await backend.start(command("true"))).terminate()
+
+
+async def test_a_process_counts_until_it_is_closed(gate: Gate) -> None:
+    """One that has exited still costs its descriptors as long as somebody holds its output."""
+    async with running_backend(limited(1)) as backend:
+        process = await backend.start(sh(f"({gate.shell}) & exit 0"))
+        recorder = record(process)
+        await recorder.until("exited", 0)
+        with pytest.raises(LimitReached):
+            await backend.start(command("true"))
+
+        await gate.reached()
+        gate.open()
+        await recorder.until("closed")
+
+        await finished(await backend.start(command("true")))
+
+
+async def test_a_start_under_way_counts_and_one_that_failed_does_not(slow: SlowProgram) -> None:
+    async with running_backend(limited(1)) as backend:
+        starting = asyncio.get_running_loop().create_task(backend.start(command(slow.path, "0")))
+        await slow.reached()
+        with pytest.raises(LimitReached):
+            await backend.start(command("true"))
+        slow.release()
+        await finished(await starting)
+
+        for _ in range(3):
+            with pytest.raises(HoldfastError):
+                await backend.start(command("no-such-program"))
+        await finished(await backend.start(command("true")))
+
+
+async def test_all_processes_share_one_budget_of_output() -> None:
+    """Whoever adds drops its own: a quiet process keeps what it said."""
+    async with running_backend(EngineLimits(retained_bytes=300_000)) as backend:
+        quiet = await backend.start(sh("head -c 100000 /dev/zero"))
+        await finished(quiet)
+        busy = await backend.start(sh("head -c 1000000 /dev/zero"))
+        await finished(busy)
+
+        assert quiet.retained() == 100_000
+        assert 0 < busy.retained() <= 200_000
+
+        quiet.forget()
+        other = await backend.start(sh("head -c 100000 /dev/zero"))
+        await finished(other)
+        assert other.retained() == 100_000
+
+
+async def test_the_budget_is_given_back_by_a_process_that_was_forgotten_in_mid_speech(gate: Gate) -> None:
+    """What it said between the last look and its death must not be counted for ever."""
+    async with running_backend(EngineLimits(retained_bytes=50_000)) as backend:
+        process = await backend.start(sh(f"head -c 60000 /dev/zero; {gate.shell}"))
+        await gate.reached()
+
+        process.forget()
+        await eventually(lambda: not has_children())
+        after = await backend.start(sh("head -c 20000 /dev/zero; head -c 20000 /dev/zero >&2"))
+        await finished(after)
+
+        assert process.retained() == 0
+        assert after.retained() == 40_000
+
+
+async def test_no_more_chunks_are_kept_than_the_limit_says(gate: Gate) -> None:
+    async with running_backend(EngineLimits(retained_chunks=3)) as backend:
+        process = await backend.start(sh(f"for i in 1 2 3 4 5 6; do {gate.shell}; echo $i; done"))
+        recorder = record(process)
+        for number in range(1, 7):
+            await gate.reached()
+            gate.open()
+            await recorder.until("stdout", b"%d\n" % number)
+        await recorder.until("closed")
+
+        page = await process.read()
+
+        assert [chunk.data for chunk in page.chunks] == [b"4\n", b"5\n", b"6\n"]
+
+
+# The end.
+
+
+async def test_closing_ends_every_process_and_gives_everything_back(gate: Gate) -> None:
+    """Those that run, those that ignore, those whose leader has gone, and those in a terminal."""
+    before = open_files()
+    async with running_backend() as backend:
+        deaf = await backend.start(sh(f"trap '' TERM HUP INT; {gate.shell}"))
+        recorder = record(await backend.start(sh(f"({gate.shell}) & echo $!")))
+        talks = await backend.start(sh("yes", stdin=True))
+        await gate.reached(2)
+        await recorder.until("exited", 0)
+        leftover = int(recorder.said())
+        assert is_alive(leftover)
+
+        await backend.aclose()
+
+        assert not is_alive(deaf.pid)
+        assert not is_alive(talks.pid)
+        assert not has_children()
+        assert open_files() == before
+        await gone(leftover)
+
+
+async def test_closing_twice_is_closing_once(backend: LocalBackend) -> None:
+    await backend.start(command("sleep", "1000"))
+
+    await backend.aclose()
+    await backend.aclose()
+
+
+async def test_nothing_can_be_started_after_the_close(backend: LocalBackend) -> None:
+    await backend.aclose()
+
+    with pytest.raises(HoldfastError):
+        await asyncio.wait_for(backend.start(command("true")), PATIENCE)
+
+
+async def test_a_start_under_way_during_the_close_leaves_no_process(
+    backend: LocalBackend, slow: SlowProgram
+) -> None:
+    """The server stops while a program on a stalled disk is about to run."""
+    starting = asyncio.get_running_loop().create_task(backend.start(command(slow.path, "1000")))
+    await slow.reached()
+
+    await asyncio.wait_for(backend.aclose(), PATIENCE)
+    slow.release()
+
+    with pytest.raises(HoldfastError):
+        await asyncio.wait_for(starting, PATIENCE)
+    await eventually(lambda: not has_children())

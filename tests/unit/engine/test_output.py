@@ -1,0 +1,348 @@
+"""The way out: one read, one call; joined for terminals, paced for small pieces, bounded at the end."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import pty
+import tty
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+
+import pytest
+
+from holdfast.backend import Valve
+from holdfast.engine.output import READ_SIZE, Output
+from holdfast.model import Stream
+from holdfast.poller import Poller
+from tests.fakes.process import PATIENCE, open_files
+
+
+class Listener:
+    """The process behind an output: keeps what it is told."""
+
+    def __init__(self) -> None:
+        self.valves: tuple[Valve, ...] = ()
+        self.writes = 0
+        self.pieces: list[bytes] = []
+        self.streams: set[Stream] = set()
+        self.over = False
+        self.then: Callable[[], None] = lambda: None
+        self._news = asyncio.Event()
+
+    def said(self, stream: Stream, data: bytes) -> None:
+        self.streams.add(stream)
+        self.pieces.append(data)
+        self._news.set()
+        self.then()
+
+    def ended(self, output: Output) -> None:
+        self.over = True
+        self._news.set()
+
+    @property
+    def data(self) -> bytes:
+        return b"".join(self.pieces)
+
+    async def when(self, holds: Callable[[], bool]) -> None:
+        async with asyncio.timeout(PATIENCE):
+            while not holds():
+                self._news.clear()
+                await self._news.wait()
+
+
+class Line:
+    """An output and the end that the child would hold."""
+
+    def __init__(self, *, terminal: bool) -> None:
+        if terminal:
+            fd, self.child = pty.openpty()
+            tty.setraw(self.child)
+        else:
+            fd, self.child = os.pipe()
+        os.set_blocking(fd, False)
+        os.set_blocking(self.child, False)
+        loop = asyncio.get_running_loop()
+        self.listener = Listener()
+        self.poller = Poller()
+        self.poller.attach(loop)
+        stream = Stream.PTY if terminal else Stream.STDOUT
+        self.output = Output(stream, fd, self.listener, loop=loop, poller=self.poller)
+
+    def hang_up(self) -> None:
+        os.close(self.child)
+        self.child = -1
+
+    def close(self) -> None:
+        self.output.close()
+        self.poller.close()
+        if self.child >= 0:
+            self.hang_up()
+
+    def fill(self) -> int:
+        """Write as much as there is room for."""
+        total = 0
+        try:
+            while True:
+                total += os.write(self.child, b"f" * 4096)
+        except BlockingIOError:
+            return total
+
+
+@contextmanager
+def line(*, terminal: bool = False) -> Iterator[Line]:
+    before = open_files()
+    made = Line(terminal=terminal)
+    try:
+        yield made
+    finally:
+        made.close()
+    assert open_files() == before
+
+
+async def turns() -> None:
+    for _ in range(5):
+        await asyncio.sleep(0)
+
+
+BOTH = pytest.mark.parametrize("terminal", [False, True], ids=["pipe", "pty"])
+
+
+@BOTH
+async def test_what_is_there_is_passed_on_as_one_piece(*, terminal: bool) -> None:
+    with line(terminal=terminal) as made:
+        os.write(made.child, b"hello")
+        os.write(made.child, b" world")
+        await made.listener.when(lambda: made.listener.data == b"hello world")
+
+        assert made.listener.streams == {Stream.PTY if terminal else Stream.STDOUT}
+
+
+@BOTH
+async def test_the_end_is_told_after_the_last_piece(*, terminal: bool) -> None:
+    with line(terminal=terminal) as made:
+        os.write(made.child, b"last words")
+        made.hang_up()
+
+        await made.listener.when(lambda: made.listener.over)
+
+        assert made.listener.pieces == [b"last words"]
+
+
+@BOTH
+async def test_no_piece_is_larger_than_one_read(*, terminal: bool) -> None:
+    with line(terminal=terminal) as made:
+        total = made.fill()
+
+        await made.listener.when(lambda: len(made.listener.data) == total)
+
+        assert max(map(len, made.listener.pieces)) <= READ_SIZE
+
+
+async def test_what_a_terminal_gives_in_parts_is_joined() -> None:
+    """A terminal gives at most 4 KiB per read: one chunk of each would be many small messages."""
+    with line(terminal=True) as made:
+        total = made.fill()
+        assert total > 8192
+
+        await made.listener.when(lambda: bool(made.listener.pieces))
+
+        assert len(made.listener.pieces[0]) > 4096
+
+
+async def test_a_full_pipe_is_made_larger_and_read_several_times_in_one_turn() -> None:
+    with line() as made:
+        first = made.fill()
+        await made.listener.when(lambda: len(made.listener.data) == first)
+
+        assert made.fill() > first
+
+
+# Held back.
+
+
+@BOTH
+async def test_behind_a_shut_valve_nothing_is_read_until_it_opens(*, terminal: bool) -> None:
+    with line(terminal=terminal) as made:
+        valve = Valve()
+        valve.shut()
+        made.listener.valves = (valve,)
+        os.write(made.child, b"held back")
+        made.hang_up()
+        await turns()
+        assert made.listener.pieces == []
+
+        valve.open()
+
+        await made.listener.when(lambda: made.listener.over)
+        assert made.listener.pieces == [b"held back"]
+
+
+async def test_every_valve_has_to_be_open() -> None:
+    with line() as made:
+        one, two = Valve(), Valve()
+        one.shut()
+        two.shut()
+        made.listener.valves = (one, two)
+        os.write(made.child, b"x")
+        await turns()
+
+        one.open()
+        await turns()
+        assert made.listener.pieces == []
+        two.open()
+
+        await made.listener.when(lambda: made.listener.pieces == [b"x"])
+
+
+async def test_a_valve_that_is_shut_on_the_way_stops_the_rush() -> None:
+    """A slow client is behind after the first of several reads already."""
+    with line() as made:
+        made.fill()
+        await made.listener.when(lambda: bool(made.listener.pieces))  # Now the pipe is larger.
+        await turns()
+        made.listener.pieces.clear()
+        valve = Valve()
+        made.listener.valves = (valve,)
+        made.listener.then = valve.shut
+        made.fill()
+
+        await made.listener.when(lambda: bool(made.listener.pieces))
+        await turns()
+
+        assert list(map(len, made.listener.pieces)) == [READ_SIZE]
+
+
+async def test_pause_and_resume_may_be_called_twice_and_after_the_close() -> None:
+    with line() as made:
+        made.output.pause()
+        made.output.pause()
+        os.write(made.child, b"x")
+        await turns()
+        assert made.listener.pieces == []
+
+        made.output.resume()
+        made.output.resume()
+        await made.listener.when(lambda: made.listener.pieces == [b"x"])
+
+        made.output.close()
+        made.output.close()
+        made.output.resume()
+        made.output.pause()
+
+
+@BOTH
+async def test_an_output_may_be_closed_by_whoever_is_told(
+    caplog: pytest.LogCaptureFixture, *, terminal: bool
+) -> None:
+    """A watcher may give up the process because of what it said, also in the middle of a rush."""
+    with line(terminal=terminal) as made:
+        made.listener.then = made.output.close
+        made.fill()
+
+        await made.listener.when(lambda: bool(made.listener.pieces))
+        await turns()
+
+        assert len(made.listener.pieces) == 1
+        assert caplog.messages == []
+
+
+# Small pieces.
+
+
+async def feed_slowly(made: Line, count: int) -> bytes:
+    """Write small pieces, each when the one before was read or gathers with others."""
+    sent = b""
+    for number in range(count):
+        piece = b"%05d\n" % number
+        os.write(made.child, piece)
+        sent += piece
+        await asyncio.sleep(0)
+    return sent
+
+
+@BOTH
+async def test_small_pieces_that_gather_lose_nothing_and_keep_their_order(*, terminal: bool) -> None:
+    with line(terminal=terminal) as made:
+        sent = await feed_slowly(made, 500)
+        made.hang_up()
+
+        await made.listener.when(lambda: made.listener.over)
+
+        assert made.listener.data == sent
+
+
+async def test_a_long_run_of_small_pieces_is_let_gather() -> None:
+    """Each piece alone would cost as much as a large one."""
+    with line() as made:
+        sent = await feed_slowly(made, 3000)
+        await made.listener.when(lambda: made.listener.data == sent)
+
+        assert len(made.listener.pieces) < 3000
+        assert made.listener.data == sent
+
+
+async def test_a_lone_piece_after_a_run_is_told_and_the_end_too() -> None:
+    """What gathers is never forgotten: the last piece comes, and so does the end."""
+    with line() as made:
+        sent = await feed_slowly(made, 200)
+        await made.listener.when(lambda: made.listener.data == sent)
+
+        os.write(made.child, b"alone")
+        await made.listener.when(lambda: made.listener.data == sent + b"alone")
+
+        made.hang_up()
+        await made.listener.when(lambda: made.listener.over)
+
+
+async def test_the_answer_to_a_write_is_not_kept_waiting() -> None:
+    """A dialogue of small lines, however quick, is not a run: each is read in its own turn."""
+    with line() as made:
+        for number in range(200):
+            made.listener.writes += 1
+            os.write(made.child, b"%d\n" % number)
+            expected = number + 1
+            await made.listener.when(lambda expected=expected: len(made.listener.pieces) == expected)  # type: ignore[misc]
+
+
+# The last look.
+
+
+@BOTH
+async def test_draining_passes_on_what_is_there_though_the_valve_is_shut(*, terminal: bool) -> None:
+    with line(terminal=terminal) as made:
+        valve = Valve()
+        valve.shut()
+        made.listener.valves = (valve,)
+        total = made.fill()
+
+        made.output.drain()
+
+        assert len(made.listener.data) == total
+        assert not made.listener.over
+
+
+async def test_draining_ends_though_somebody_goes_on_writing() -> None:
+    """A grandchild that floods the pipe must not keep the exit of its parent from being told."""
+    with line() as made:
+        total = made.fill()
+        made.listener.then = lambda: _ignore(made.fill())
+
+        made.output.drain()
+
+        assert total <= len(made.listener.data) < 2 * total + READ_SIZE
+
+
+def _ignore(count: int) -> None:
+    """For a callback whose result is of no interest."""
+
+
+@BOTH
+async def test_draining_an_empty_or_ended_output_is_nothing(*, terminal: bool) -> None:
+    with line(terminal=terminal) as made:
+        made.output.drain()
+        made.hang_up()
+        made.output.drain()
+
+        assert made.listener.pieces == []
+        await made.listener.when(lambda: made.listener.over)

@@ -1,0 +1,205 @@
+"""The environment of a child, step by step."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+import pytest
+
+from holdfast.host.environ import CORE, NEVER_INHERITED, Environment
+from holdfast.model import EnvPolicy, Inherit
+
+OWN = {"PATH": "/bin", "HOME": "/root", "TERM": "xterm", "LC_TIME": "C", "API_KEY": "k", "EDITOR": "ed"}
+
+
+def policy(
+    inherit: Inherit = Inherit.ALL,
+    *,
+    ignore_default_excludes: bool = True,
+    exclude: Sequence[str] = (),
+    set_: Mapping[str, str] | None = None,
+    include_only: Sequence[str] = (),
+) -> EnvPolicy:
+    return EnvPolicy(
+        inherit=inherit,
+        ignore_default_excludes=ignore_default_excludes,
+        exclude=tuple(exclude),
+        set=tuple((set_ or {}).items()),
+        include_only=tuple(include_only),
+    )
+
+
+def child(
+    own: Mapping[str, str], given: EnvPolicy | None, overlay: Mapping[str, str] | None = None
+) -> dict[str, str]:
+    return Environment(own).child(given, overlay or {})
+
+
+def test_without_a_policy_the_child_sees_exactly_the_overlay() -> None:
+    assert child(OWN, None, {"A": "1", "MY_SECRET": "2"}) == {"A": "1", "MY_SECRET": "2"}
+
+
+# Step 1: what to start from.
+
+
+@pytest.mark.parametrize(
+    ("inherit", "expected"),
+    [
+        (Inherit.ALL, OWN),
+        (Inherit.CORE, {"PATH": "/bin", "HOME": "/root"}),
+        (Inherit.NONE, {}),
+    ],
+)
+def test_step_1_starts_from_all_of_the_servers_variables_the_core_or_none(
+    inherit: Inherit, expected: dict[str, str]
+) -> None:
+    assert child(OWN, policy(inherit)) == expected
+
+
+def test_every_core_name_is_inherited_in_any_spelling() -> None:
+    """Names are compared without regard to case and keep the spelling they have."""
+    own = {name.lower(): "x" for name in CORE} | dict.fromkeys(CORE, "y")
+
+    assert child(own, policy(Inherit.CORE)) == own
+
+
+# Step 2: what looks like a secret.
+
+
+@pytest.mark.parametrize("name", ["API_KEY", "KEYS", "MONKEY", "my_secret_", "Token", "xTOKENx", "\nKEY\n"])
+def test_step_2_removes_what_looks_like_a_secret(name: str) -> None:
+    """Broad on purpose: MONKEY goes too."""
+    own = {name: "x", "PLAIN": "y"}
+
+    assert child(own, policy(ignore_default_excludes=False)) == {"PLAIN": "y"}
+
+
+def test_step_2_is_left_out_on_demand() -> None:
+    own = {"MONKEY": "x", "API_KEY": "y", "A_TOKEN": "z"}
+
+    assert child(own, policy(ignore_default_excludes=True)) == own
+
+
+# Step 3: what the client does not want.
+
+
+@pytest.mark.parametrize(
+    ("pattern", "gone"),
+    [
+        ("FOO", {"FOO"}),
+        ("foo", {"FOO"}),
+        ("FO?", {"FOO"}),
+        ("F*", {"FOO", "FOOBAR", "F"}),
+        ("*BAR", {"FOOBAR", "BAR"}),
+        ("?", {"F"}),
+        ("FO", set()),
+        ("[FB]*", set()),
+        ("FOO.", set()),
+        ("", set()),
+        ("*", {"FOO", "FOOBAR", "BAR", "F"}),
+    ],
+)
+def test_step_3_removes_whole_names_that_match_a_pattern(pattern: str, gone: set[str]) -> None:
+    """A star is any run, a question mark one character, the rest is literal; case does not count."""
+    own = dict.fromkeys(("FOO", "FOOBAR", "BAR", "F"), "x")
+
+    assert set(child(own, policy(exclude=[pattern]))) == set(own) - gone
+
+
+def test_step_3_takes_several_patterns() -> None:
+    own = {"A1": "x", "B2": "x", "C3": "x"}
+
+    assert child(own, policy(exclude=["a*", "?2"])) == {"C3": "x"}
+
+
+# Step 4: what the policy sets.
+
+
+def test_step_4_sets_variables_that_steps_2_and_3_would_remove() -> None:
+    given = policy(ignore_default_excludes=False, exclude=["A*"], set_={"A": "1", "API_KEY": "2", "B": "3"})
+
+    assert child({"A": "0", "B": "0"}, given) == {"A": "1", "API_KEY": "2", "B": "3"}
+
+
+# Step 5: what may stay.
+
+
+def test_step_5_keeps_only_what_is_included_and_filters_set_too() -> None:
+    given = policy(set_={"SET_IN": "1", "OUT": "2"}, include_only=["PA?H", "set_*"])
+
+    assert child(OWN, given) == {"PATH": "/bin", "SET_IN": "1"}
+
+
+def test_step_5_is_left_out_without_patterns() -> None:
+    assert child(OWN, policy(include_only=[])) == OWN
+
+
+# Step 6: what is never inherited.
+
+
+@pytest.mark.parametrize("name", sorted(NEVER_INHERITED))
+def test_step_6_removes_what_is_never_inherited_even_if_set(name: str) -> None:
+    own = {name: "x", name.lower(): "x", "A": "y"}
+
+    assert child(own, policy(set_={name.title(): "z"})) == {"A": "y"}
+
+
+def test_step_6_removes_what_the_server_withholds() -> None:
+    """An operator's own secrets are kept from children like the known ones."""
+    environment = Environment({"MY_PASSWORD": "x", "A": "y"}, withheld=["my_password"])
+
+    assert environment.child(policy(), {"My_Password": "z"}) == {"A": "y"}
+
+
+# Step 7: what the request lays over it.
+
+
+def test_step_7_lays_the_request_over_it_past_all_filters() -> None:
+    given = policy(ignore_default_excludes=False, exclude=["B"], include_only=["PATH"])
+
+    assert child(OWN, given, {"B": "1", "A_KEY": "2", "PATH": "/sbin"}) == {
+        "B": "1",
+        "A_KEY": "2",
+        "PATH": "/sbin",
+    }
+
+
+# Step 8: what not even the request may bring in.
+
+
+@pytest.mark.parametrize("given", [None, policy(Inherit.NONE)])
+def test_step_8_removes_the_servers_own_names_from_the_request(given: EnvPolicy | None) -> None:
+    overlay = dict.fromkeys([*NEVER_INHERITED, "CODEX_EXEC_SERVER_EXIT_ON_STDIN_CLOSE"], "x")
+
+    assert child({}, given, {**overlay, "node_repl_auth_token": "x", "A": "1"}) == {"A": "1"}
+
+
+def test_step_8_removes_an_inherited_server_switch() -> None:
+    assert child({"CODEX_EXEC_SERVER_EXIT_ON_STDIN_CLOSE": "1", "A": "2"}, policy()) == {"A": "2"}
+
+
+# Beyond the steps.
+
+
+def test_variables_that_are_not_utf_8_pass_through() -> None:
+    """One such variable in the server's environment must not break every start."""
+    own = {"N\udcff": "v\udcfe", "MY_KEY\udcff": "x"}
+
+    assert child(own, policy(ignore_default_excludes=False)) == {"N\udcff": "v\udcfe"}
+
+
+def test_a_result_is_the_callers_own() -> None:
+    """Equal policies share one computation; what one caller does to its result stays with it."""
+    environment = Environment({"A": "1"})
+    environment.child(policy(), {})["A"] = "spoiled"
+
+    assert environment.child(policy(), {"B": "2"}) == {"A": "1", "B": "2"}
+    assert environment.child(policy(), {}) == {"A": "1"}
+
+
+def test_later_changes_of_the_servers_environment_do_not_count() -> None:
+    own = {"A": "1"}
+    environment = Environment(own)
+    own["B"] = "2"
+
+    assert environment.child(policy(), {}) == {"A": "1"}

@@ -1,0 +1,97 @@
+"""The tree of errors: whose move it is, and the sentence for people."""
+
+from __future__ import annotations
+
+import pickle
+
+import pytest
+
+from holdfast import errors
+from holdfast.errors import (
+    BadRequest,
+    Fault,
+    HoldfastError,
+    LimitReached,
+    NameTaken,
+    OutOfTurn,
+    Refused,
+    Search,
+    SessionBusy,
+    SessionUnknown,
+    SignalFailed,
+    SpawnFailed,
+    StartCancelled,
+    StdinFailed,
+    StillStarting,
+    UnknownProcess,
+    Unsupported,
+)
+
+SENTENCES = [
+    (BadRequest("argv must not be empty", field="argv"), "argv must not be empty"),
+    (Unsupported("`sandbox`"), "`sandbox` is not supported by this server"),
+    (OutOfTurn("not yet"), "not yet"),
+    (UnknownProcess("p"), "no process named 'p'"),
+    (NameTaken("p"), "a process named 'p' exists already"),
+    (StillStarting("p"), "process 'p' is starting"),
+    (StartCancelled("p"), "the start of process 'p' was cancelled"),
+    (SessionUnknown("s"), "no session 's'"),
+    (SessionBusy("s"), "session 's' is attached to another connection"),
+    (SpawnFailed(Fault.PROGRAM, "x", "not found", number=2), "cannot start: program 'x': not found"),
+    (StdinFailed(), "the process is being terminated and takes no input"),
+    (SignalFailed("why"), "signal not delivered: why"),
+    (LimitReached("sessions", 3), "limit reached: sessions (3)"),
+]
+
+
+@pytest.mark.parametrize(("error", "sentence"), SENTENCES, ids=lambda value: type(value).__name__)
+def test_an_error_says_what_happened(error: HoldfastError, sentence: str) -> None:
+    assert str(error) == sentence
+
+
+def test_every_error_has_its_sentence_here() -> None:
+    """A new one is not forgotten."""
+    defined = {
+        value
+        for value in vars(errors).values()
+        if isinstance(value, type) and issubclass(value, HoldfastError)
+    }
+    abstract = {HoldfastError, Refused, errors._Named}
+
+    assert defined - abstract == {type(error) for error, _ in SENTENCES}
+
+
+@pytest.mark.parametrize(
+    "error", [BadRequest("x"), Unsupported("x"), OutOfTurn("x"), UnknownProcess("p"), SessionBusy("s")]
+)
+def test_what_the_caller_can_fix_is_a_refusal(error: HoldfastError) -> None:
+    assert isinstance(error, Refused)
+
+
+@pytest.mark.parametrize(
+    "error", [SpawnFailed(Fault.SYSTEM, "fork", "no memory"), StdinFailed(), LimitReached("x", 1)]
+)
+def test_what_the_caller_cannot_fix_is_none(error: HoldfastError) -> None:
+    assert not isinstance(error, Refused)
+
+
+def test_facts_are_attributes() -> None:
+    """Whoever translates an error must not take its sentence apart."""
+    error = SpawnFailed(Fault.PROGRAM, "x", "not found", number=2, terminal=True, search=Search("/bin"))
+
+    facts = (error.fault, error.subject, error.reason, error.number, error.terminal, error.search)
+
+    assert facts == (Fault.PROGRAM, "x", "not found", 2, True, Search("/bin"))
+
+
+def test_facts_that_nobody_gave_are_absent() -> None:
+    error = SpawnFailed(Fault.DIRECTORY, "/x", "gone")
+
+    assert (error.number, error.terminal, error.search, BadRequest("x").field) == (None, False, None, None)
+
+
+def test_a_simple_error_survives_pickling() -> None:
+    """Tools that run tests in other processes do that."""
+    copy = pickle.loads(pickle.dumps(LimitReached("sessions", 3)))  # noqa: S301  (our own bytes)
+
+    assert (copy.limit, copy.value) == ("sessions", 3)

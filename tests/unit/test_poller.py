@@ -1,0 +1,283 @@
+"""One epoll for pipes, terminals, ends and sockets, behind any loop or as the loop's own selector."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import socket
+from collections.abc import Awaitable, Callable, Iterator
+from contextlib import contextmanager
+
+import pytest
+
+from holdfast.poller import WRITABLE, Poller
+from tests.fakes.process import PATIENCE, eventually, open_files
+
+
+class Counter:
+    """A source that counts, and does something the first time."""
+
+    def __init__(self, then: Callable[[], None] = lambda: None) -> None:
+        self.times = 0
+        self._then = then
+        self._called = asyncio.Event()
+
+    def on_ready(self, events: int) -> None:
+        self.times += 1
+        if self.times == 1:
+            self._then()
+        self._called.set()
+
+    async def called(self) -> None:
+        async with asyncio.timeout(PATIENCE):
+            await self._called.wait()
+        self._called.clear()
+
+
+@contextmanager
+def polling() -> Iterator[Poller]:
+    poller = Poller()
+    poller.attach(asyncio.get_running_loop())
+    try:
+        yield poller
+    finally:
+        poller.close()
+
+
+@contextmanager
+def pipes(count: int) -> Iterator[list[tuple[int, int]]]:
+    made = [os.pipe() for _ in range(count)]
+    try:
+        yield made
+    finally:
+        for pair in made:
+            for fd in pair:
+                os.close(fd)
+
+
+async def test_a_source_is_called_when_its_descriptor_is_readable() -> None:
+    with polling() as poller, pipes(2) as [(reader, writer), (other, _)]:
+        source, quiet = Counter(), Counter()
+        poller.add(reader, source)
+        poller.add(other, quiet)
+
+        os.write(writer, b"x")
+        await source.called()
+
+        assert quiet.times == 0
+
+
+async def test_a_source_is_called_again_as_long_as_it_is_readable() -> None:
+    """So that a source may take a part and leave the rest for the next turn."""
+    with polling() as poller, pipes(1) as [(reader, writer)]:
+        source = Counter()
+        poller.add(reader, source)
+        os.write(writer, b"x")
+
+        for _ in range(3):
+            await source.called()
+
+        assert source.times >= 3
+
+
+async def test_a_source_can_wait_for_room_to_write() -> None:
+    with polling() as poller, pipes(1) as [(_, writer)]:
+        source = Counter()
+        poller.add(writer, source, WRITABLE)
+
+        await source.called()
+
+
+async def test_a_source_that_was_removed_is_not_called_any_more() -> None:
+    with polling() as poller, pipes(2) as [(one, write_one), (two, write_two)]:
+        removed, barrier = Counter(), Counter()
+        poller.add(one, removed)
+        poller.add(two, barrier)
+        poller.remove(one)
+
+        os.write(write_one, b"x")
+        os.write(write_two, b"x")
+        await barrier.called()
+
+        assert removed.times == 0
+
+
+async def test_a_source_may_remove_another_of_the_same_batch() -> None:
+    """One process's end can be another's: neither may be called after it is gone."""
+    with polling() as poller, pipes(2) as [(one, write_one), (two, write_two)]:
+        first = Counter(lambda: poller.remove(two))
+        second = Counter(lambda: poller.remove(one))
+        poller.add(one, first)
+        poller.add(two, second)
+        os.write(write_one, b"x")
+        os.write(write_two, b"x")
+
+        done, pending = await asyncio.wait(
+            [asyncio.ensure_future(first.called()), asyncio.ensure_future(second.called())],
+            return_when=asyncio.FIRST_COMPLETED,
+        )
+
+        for task in (*done, *pending):
+            task.cancel()
+        assert min(first.times, second.times) == 0
+
+
+async def test_what_is_deferred_is_done_at_the_end_of_the_batch() -> None:
+    """What many events lead to is done once, after the last of them."""
+    order: list[str] = []
+    with polling() as poller, pipes(2) as [(one, write_one), (two, write_two)]:
+        for fd, name in ((one, "one"), (two, "two")):
+
+            def ready(fd: int = fd, name: str = name) -> None:
+                poller.remove(fd)
+                order.append(name)
+                poller.defer(lambda: order.append(f"after {name}"))
+
+            poller.add(fd, Counter(ready))
+        os.write(write_one, b"x")
+        os.write(write_two, b"x")
+
+        await eventually(lambda: len(order) == 4)
+
+    assert sorted(order[:2]) == ["one", "two"]
+    assert order[2:] == [f"after {name}" for name in order[:2]]
+
+
+async def test_a_flood_leaves_the_loop_its_turns() -> None:
+    """Everybody else's requests are handled between two batches."""
+    with polling() as poller, pipes(600) as made:
+        sources = []
+        for reader, writer in made:
+            sources.append(Counter())
+            poller.add(reader, sources[-1])
+            os.write(writer, b"x")
+
+        await asyncio.wait_for(asyncio.gather(*(source.called() for source in sources)), PATIENCE)
+
+        assert min(source.times for source in sources) >= 1
+
+
+async def test_closing_gives_its_descriptor_back() -> None:
+    before = open_files()
+    with polling():
+        assert len(open_files()) == len(before) + 1
+
+    assert open_files() == before
+
+
+async def test_what_is_deferred_outside_a_batch_is_done_soon() -> None:
+    done = asyncio.Event()
+    with polling() as poller:
+        poller.defer(done.set)
+        assert not done.is_set()
+
+        async with asyncio.timeout(PATIENCE):
+            await done.wait()
+
+
+async def test_a_source_that_fails_is_logged_and_the_others_are_called(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    """One process's trouble must not end the loop of all."""
+
+    def fail() -> None:
+        raise RuntimeError("broken source")
+
+    with polling() as poller, pipes(2) as [(one, write_one), (two, write_two)]:
+        broken, sound = Counter(fail), Counter()
+        poller.add(one, broken)
+        poller.add(two, sound)
+        os.write(write_one, b"x")
+        os.write(write_two, b"x")
+
+        await sound.called()
+        await broken.called()
+
+    assert [record.getMessage() for record in caplog.records] == ["a source failed"]
+
+
+async def test_what_a_source_waits_for_can_be_changed() -> None:
+    with polling() as poller, pipes(1) as [(_, writer)]:
+        source = Counter(lambda: poller.modify(writer, 0))
+        poller.add(writer, source, WRITABLE)
+        await source.called()
+        assert source.times == 1
+
+        poller.modify(writer, WRITABLE)
+        await source.called()
+
+        poller.remove(writer)
+
+
+# As the selector of a loop.
+
+
+def in_own_loop(main: Callable[[Poller], Awaitable[None]]) -> None:
+    """Run in a loop whose selector is the poller, as the server does."""
+    poller = Poller()
+    before = open_files()
+    with asyncio.Runner(loop_factory=lambda: asyncio.SelectorEventLoop(poller.selector())) as runner:
+        runner.run(_call(main, poller))
+    assert poller.epoll.closed
+    assert len(open_files()) == len(before) - 1
+
+
+async def _call(main: Callable[[Poller], Awaitable[None]], poller: Poller) -> None:
+    async with asyncio.timeout(PATIENCE):
+        await main(poller)
+
+
+def test_as_a_selector_it_serves_its_sources_and_the_loops_own() -> None:
+    async def main(poller: Poller) -> None:
+        with pipes(2) as [(one, write_one), (two, write_two)]:
+            source, of_loop = Counter(), asyncio.Event()
+            poller.add(one, source)
+            asyncio.get_running_loop().add_reader(two, of_loop.set)
+
+            os.write(write_one, b"x")
+            await source.called()
+            assert not of_loop.is_set()
+            os.write(write_two, b"x")
+            await of_loop.wait()
+
+            asyncio.get_running_loop().remove_reader(two)
+            poller.remove(one)
+
+    in_own_loop(main)
+
+
+def test_as_a_selector_it_carries_streams_in_both_directions_and_to_their_end() -> None:
+    """Everything else in the loop must find what it would find with any other."""
+
+    async def main(poller: Poller) -> None:
+        async def echo(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+            writer.write(await reader.read())
+            await writer.drain()
+            writer.close()
+
+        server = await asyncio.start_server(echo, "127.0.0.1", 0)
+        async with server:
+            reader, writer = await asyncio.open_connection(*server.sockets[0].getsockname())
+            data = bytes(range(256)) * 20_000
+            writer.write(data)
+            writer.write_eof()
+            assert await reader.read() == data
+            writer.close()
+            await writer.wait_closed()
+
+    in_own_loop(main)
+
+
+def test_as_a_selector_it_wakes_for_timers_threads_and_refused_connections() -> None:
+    async def main(poller: Poller) -> None:
+        loop = asyncio.get_running_loop()
+        early = loop.time()
+        await asyncio.sleep(0.003)
+        assert loop.time() - early >= 0.003
+        assert await asyncio.to_thread(lambda: 7) == 7
+        with socket.socket() as unused:
+            unused.bind(("127.0.0.1", 0))
+            with pytest.raises(ConnectionRefusedError):
+                await asyncio.open_connection(*unused.getsockname())
+
+    in_own_loop(main)

@@ -1,0 +1,51 @@
+"""Masking: every payload byte is combined with one of four bytes, in turn."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+
+import pytest
+
+from holdfast.wire import masking
+
+MASK = b"\x12\xab\x00\xff"
+
+
+@pytest.mark.parametrize("size", [0, 1, 3, 4, 5, 7, 8, 9, 15, 16, 17, 31, 33, 64, 511, 512, 513, 1000])
+def test_unmasking_combines_each_byte_with_its_byte_of_the_mask(size: int) -> None:
+    """There are two ways, for small and large payloads, and they work on blocks: all edges are tried."""
+    payload = bytes(index * 7 % 256 for index in range(size))
+    expected = bytes(byte ^ MASK[index % 4] for index, byte in enumerate(payload))
+
+    at_first = masking._with_integers(memoryview(payload), MASK)
+    masking.load()
+    later = masking.unmask(memoryview(payload), MASK)
+
+    assert at_first == later == expected
+
+
+def test_unmasking_takes_a_view_and_gives_bytes() -> None:
+    """The reader hands out views of its buffer, and must not keep the buffer alive."""
+    view = memoryview(b"..MJ..")[2:4]
+
+    for unmask in (masking._with_integers, masking.unmask):
+        plain = unmask(view, b"\x05\x05\x05\x05")
+        assert (type(plain), plain) == (bytes, b"HO")
+
+
+@pytest.mark.slow
+def test_the_compiled_routine_is_not_imported_before_it_is_wanted() -> None:
+    """Its package takes as long to import as half our own code."""
+    script = """
+import sys
+from holdfast.wire import masking
+small = masking.unmask(memoryview(b"x" * 512), b"abcd")
+before = "websockets" in sys.modules
+large = masking.unmask(memoryview(b"x" * 513), b"abcd")
+print(len(small), before, len(large), "websockets" in sys.modules)
+"""
+
+    done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True)
+
+    assert done.stdout == "512 False 513 True\n"

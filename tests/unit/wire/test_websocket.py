@@ -1,0 +1,296 @@
+"""WebSocket frames as a server reads and writes them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+import pytest
+
+from holdfast.wire.websocket import (
+    BINARY,
+    CLOSE,
+    CONTINUATION,
+    PING,
+    PONG,
+    SHORT_TEXT,
+    TEXT,
+    CloseCode,
+    FrameReader,
+    Violation,
+    accept_key,
+    close_frame,
+    close_reason,
+    header,
+)
+
+MASK = b"\x01\x80\x00\xfe"
+
+Event = tuple[int, bytes]
+
+
+def masked(payload: bytes) -> bytes:
+    return bytes(byte ^ MASK[index % 4] for index, byte in enumerate(payload))
+
+
+def frame(op: int, payload: bytes = b"", *, final: bool = True) -> bytes:
+    """A frame as a client sends it."""
+    head = bytearray(header(op, len(payload), final=final))
+    head[1] |= 0x80
+    return bytes(head) + MASK + masked(payload)
+
+
+def reader(*, frame_limit: int = 1000, message_limit: int = 3000) -> FrameReader:
+    return FrameReader(frame_limit=frame_limit, message_limit=message_limit)
+
+
+def read(frames: FrameReader, chunks: Iterable[bytes]) -> list[Event]:
+    return [event for chunk in chunks for event in frames.feed(memoryview(chunk))]
+
+
+def violation(data: bytes, frames: FrameReader | None = None) -> tuple[CloseCode, str]:
+    with pytest.raises(Violation) as caught:
+        read(frames or reader(), [data])
+    return caught.value.code, caught.value.reason
+
+
+CONVERSATION = [
+    (frame(TEXT, b'{"id":1}'), [(TEXT, b'{"id":1}')]),
+    (frame(TEXT), [(TEXT, b"")]),
+    (frame(BINARY, b"\xff\x00"), [(BINARY, b"\xff\x00")]),
+    (frame(TEXT, "é😀".encode()), [(TEXT, "é😀".encode())]),
+    (frame(PING, b"hello"), [(PING, b"hello")]),
+    (frame(PONG, b"a" * 125), [(PONG, b"a" * 125)]),
+    (frame(TEXT, b"x" * 126), [(TEXT, b"x" * 126)]),
+    (frame(TEXT, b"a", final=False), []),
+    (frame(PING, b"q"), [(PING, b"q")]),
+    (frame(CONTINUATION, final=False), []),
+    (frame(CONTINUATION, b"b"), [(TEXT, b"ab")]),
+    (frame(BINARY, b"\xc3", final=False) + frame(CONTINUATION, b"\x28"), [(BINARY, b"\xc3\x28")]),
+    (frame(CLOSE, b"\x03\xe8bye"), [(CLOSE, b"\x03\xe8bye")]),
+]
+"""Bytes of a client, and what they complete."""
+
+STREAM = b"".join(data for data, _ in CONVERSATION)
+EVENTS = [event for _, events in CONVERSATION for event in events]
+
+
+def test_frames_are_read_whole() -> None:
+    assert read(reader(), [STREAM]) == EVENTS
+
+
+def test_frames_are_read_byte_by_byte() -> None:
+    assert read(reader(), (bytes([byte]) for byte in STREAM)) == EVENTS
+
+
+def test_a_frame_is_given_as_soon_as_it_is_complete_and_a_tail_is_kept() -> None:
+    """The first bytes of the next frame must not hold it back, nor be lost."""
+    frames, tail, carried = reader(), 1, 0
+
+    for data, events in CONVERSATION[:-1]:
+        # All but what the step before has brought, and one byte of the next.
+        at = STREAM.index(data)
+        assert read(frames, [STREAM[at + carried : at + len(data) + tail]]) == events
+        carried = tail
+
+    last, events = CONVERSATION[-1]
+    assert read(frames, [last[carried:]]) == events
+
+
+def test_the_caller_may_use_its_buffer_again() -> None:
+    """A transport reads into one buffer over and over."""
+    frames, buffer = reader(), bytearray(frame(TEXT, b"first") + frame(TEXT, b"second")[:8])
+
+    found = list(frames.feed(memoryview(buffer)))
+    buffer[:] = bytes(len(buffer))
+    found += read(frames, [frame(TEXT, b"second")[8:]])
+
+    assert found == [(TEXT, b"first"), (TEXT, b"second")]
+
+
+@pytest.mark.parametrize("size", [5, 126, 65_535, 65_536])
+def test_a_length_may_be_written_with_more_bytes_than_it_needs(size: int) -> None:
+    payload = b"x" * size
+    long_form = b"\x81\xff" + size.to_bytes(8, "big") + MASK + masked(payload)
+
+    assert read(reader(frame_limit=1 << 20), [long_form]) == [(TEXT, payload)]
+    assert read(reader(frame_limit=1 << 20), [long_form[:5], long_form[5:12], long_form[12:]]) == [
+        (TEXT, payload)
+    ]
+    if size < 65_536:
+        middle_form = b"\x81\xfe" + size.to_bytes(2, "big") + MASK + masked(payload)
+        assert read(reader(frame_limit=1 << 20), [middle_form]) == [(TEXT, payload)]
+
+
+def test_a_character_may_be_cut_between_fragments() -> None:
+    first, second = "é".encode()[:1], "é".encode()[1:]
+
+    assert read(reader(), [frame(TEXT, first, final=False), frame(CONTINUATION, second)]) == [
+        (TEXT, "é".encode())
+    ]
+
+
+def test_a_message_may_come_in_any_number_of_fragments() -> None:
+    """Also empty ones, which count for nothing against the limit of a message."""
+    parts = [
+        frame(TEXT, final=False),
+        *[frame(CONTINUATION, final=False)] * 5000,
+        frame(CONTINUATION, b"end"),
+    ]
+
+    assert read(reader(message_limit=3), [b"".join(parts)]) == [(TEXT, b"end")]
+
+
+# What may not be.
+
+
+@pytest.mark.parametrize(
+    ("data", "code", "reason"),
+    [
+        (b"\x81\x05hello", 1002, "frames from a client must be masked"),
+        (b"\xc1\x80", 1002, "reserved bits are set"),
+        (b"\xa1\x80", 1002, "reserved bits are set"),
+        (b"\x91\x80", 1002, "reserved bits are set"),
+        (b"\x83\x80", 1002, "unknown opcode 3"),
+        (b"\x8b\x80", 1002, "unknown opcode 11"),
+        (b"\x89\xfe\x00\x7e", 1002, "a control frame is too long or fragmented"),
+        (b"\x09\x80", 1002, "a control frame is too long or fragmented"),
+        (b"\x80\x80", 1002, "fragments are out of order"),
+        (b"\x82\xfe\x03\xe9", 1009, "frame of 1001 bytes is over the limit of 1000"),
+        (b"\x81\xff\x80" + bytes(7), 1009, f"frame of {1 << 63} bytes is over the limit of 1000"),
+    ],
+)
+def test_a_frame_is_refused_by_its_header_alone(data: bytes, code: int, reason: str) -> None:
+    """Nobody makes us collect a payload that we will refuse."""
+    assert violation(data) == (code, reason)
+
+
+@pytest.mark.parametrize("op", [TEXT, BINARY])
+def test_a_message_may_not_begin_inside_another(op: int) -> None:
+    data = frame(TEXT, b"a", final=False) + frame(op, b"b")
+
+    assert violation(data) == (CloseCode.PROTOCOL_ERROR, "fragments are out of order")
+
+
+@pytest.mark.parametrize(
+    "data",
+    [
+        frame(TEXT, b"\xff"),
+        frame(TEXT, b"\xc3"),
+        frame(TEXT, b"ok\xed\xa0\x80"),
+        frame(TEXT, b"\xc3", final=False) + frame(CONTINUATION, b"\x28"),
+    ],
+)
+def test_a_text_must_be_utf8(data: bytes) -> None:
+    assert violation(data) == (CloseCode.INVALID_TEXT, "a text message is not UTF-8")
+
+
+def test_what_came_before_a_violation_is_still_given() -> None:
+    events = reader().feed(memoryview(frame(TEXT, b"good") + b"\x81\x00"))
+
+    assert next(events) == (TEXT, b"good")
+    with pytest.raises(Violation):
+        next(events)
+
+
+def test_a_frame_of_exactly_the_limit_passes() -> None:
+    assert read(reader(frame_limit=200), [frame(BINARY, b"x" * 200)]) == [(BINARY, b"x" * 200)]
+
+
+@pytest.mark.parametrize("size", [16 << 20, (16 << 20) + 1])
+def test_the_limit_of_the_protocol_is_applied_to_short_texts_too(size: int) -> None:
+    """The common case skips most checks; it must not skip this one."""
+    frames = reader(frame_limit=16 << 20, message_limit=64 << 20)
+    data = b"\x81\xff" + size.to_bytes(8, "big")
+
+    if size > 16 << 20:
+        assert violation(data, frames)[0] is CloseCode.TOO_BIG
+    else:
+        assert read(frames, [data]) == []
+
+
+def test_a_message_is_bounded_over_all_its_fragments() -> None:
+    frames, first = reader(frame_limit=10, message_limit=15), frame(TEXT, b"x" * 10, final=False)
+
+    assert read(frames, [first, frame(CONTINUATION, b"y" * 5)]) == [(TEXT, b"x" * 10 + b"y" * 5)]
+    assert read(frames, [first]) == []
+    assert violation(b"\x80\x86", frames) == (CloseCode.TOO_BIG, "message is over the limit of 15 bytes")
+
+
+# Out.
+
+
+@pytest.mark.parametrize(
+    ("length", "head"),
+    [
+        (0, b"\x81\x00"),
+        (125, b"\x81\x7d"),
+        (126, b"\x81\x7e\x00\x7e"),
+        (65_535, b"\x81\x7e\xff\xff"),
+        (65_536, b"\x81\x7f\x00\x00\x00\x00\x00\x01\x00\x00"),
+    ],
+)
+def test_a_header_uses_the_shortest_form(length: int, head: bytes) -> None:
+    assert header(TEXT, length) == head
+
+
+def test_the_header_of_a_fragment_is_not_final() -> None:
+    assert header(CONTINUATION, 3, final=False) == b"\x00\x03"
+
+
+def test_the_table_of_short_headers_agrees_with_the_rule() -> None:
+    assert list(SHORT_TEXT) == [header(TEXT, length) for length in range(126)]
+
+
+def test_a_close_frame_says_why() -> None:
+    assert close_frame(CloseCode.GOING_AWAY, "bye") == b"\x88\x05\x03\xe9bye"
+
+
+def test_a_long_reason_is_cut_between_characters() -> None:
+    """A control frame holds 125 bytes, two of them the code."""
+    data = close_frame(CloseCode.NORMAL, "a" * 122 + "é")
+
+    assert data == b"\x88\x7c\x03\xe8" + b"a" * 122
+
+
+@pytest.mark.parametrize(
+    ("payload", "code"),
+    [
+        (b"", CloseCode.NO_STATUS),
+        (b"\x03\xe8", 1000),
+        (b"\x03\xe9bye", 1001),
+        (b"\x0b\xb8x", 3000),
+        (b"\x13\x87", 4999),
+    ],
+)
+def test_the_code_of_a_close_frame_is_read(payload: bytes, code: int) -> None:
+    assert close_reason(payload) == code
+
+
+@pytest.mark.parametrize(
+    "payload", [b"\x03", b"\x03\xe7", b"\x03\xed", b"\x03\xee", b"\x03\xf7", b"\x07\xd0", b"\x13\x88"]
+)
+def test_an_ill_formed_close_frame_is_a_violation(payload: bytes) -> None:
+    """One byte is no code, and some codes may not be sent."""
+    with pytest.raises(Violation) as caught:
+        close_reason(payload)
+
+    assert (caught.value.code, caught.value.reason) == (CloseCode.PROTOCOL_ERROR, "ill-formed close frame")
+
+
+def test_a_close_reason_must_be_utf8() -> None:
+    with pytest.raises(Violation) as caught:
+        close_reason(b"\x03\xe8\xff")
+
+    assert caught.value.code is CloseCode.INVALID_TEXT
+
+
+@pytest.mark.parametrize(
+    ("key", "accept"),
+    [
+        ("dGhlIHNhbXBsZSBub25jZQ==", "s3pPLMBiTxaQ9kYGzzhZRbK+xOo="),
+        ("x", "JVxkmtKFjDcI/Pm/AGPEKSN6wT8="),
+        ("", "Kfh9QIsMVZcl6xEPYxPHzW8SZ8w="),
+    ],
+)
+def test_a_key_is_answered_with_its_proof(key: str, accept: str) -> None:
+    assert accept_key(key) == accept
