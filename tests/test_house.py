@@ -258,7 +258,8 @@ def subclasses(root: str, modules: list[Module]) -> set[str]:
     while more := {name for name, bases in parents.items() if bases & family} - found:
         found |= more
         family |= more
-    return found
+    # A name with an underscore is a shape that others share, and is never raised itself.
+    return {name for name in found if not name.startswith("_")}
 
 
 def defines_explain(module: Module) -> bool:

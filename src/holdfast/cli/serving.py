@@ -1,0 +1,116 @@
+"""``holdfast serve``: a server put together, run until it is told to stop, and taken apart."""
+
+from __future__ import annotations
+
+import argparse
+import asyncio
+import gc
+import signal as signals
+import sys
+from dataclasses import replace
+
+from holdfast.config import EngineLimits, SessionLimits
+from holdfast.dialects.exec.endpoint import ExecEndpoint
+from holdfast.dialects.exec.methods import METHODS
+from holdfast.engine.local import LocalBackend
+from holdfast.engine.starter import Starter
+from holdfast.host.environ import Environment
+from holdfast.host.guardian import Guardian
+from holdfast.host.info import host_info, own_environment
+from holdfast.host.spawn import Spawner, seal_descriptors
+from holdfast.poller import Poller
+from holdfast.server.app import Server
+from holdfast.server.http import Routes
+from holdfast.server.listen import Listen, Stdio
+from holdfast.telemetry import Silent
+from holdfast.wire import masking
+
+_STOPS = (signals.SIGTERM, signals.SIGINT)
+
+_SETTLE = 0.5
+"""Seconds after the start at which the server is assumed to go on running."""
+
+_GC_THRESHOLD = 50_000
+"""Objects made before the collector looks at the youngest: its pauses are what a tail latency is made of."""
+
+
+def run(
+    arguments: argparse.Namespace,
+    where: list[Listen],
+    guardian: Guardian,
+    files_limit: tuple[int, int] | None,
+) -> int:
+    """Serve until a signal, or the end of standard input; return the exit code.
+
+    Raises:
+        BadListen: A listener cannot be had.
+    """
+    seal_descriptors()
+    spawner = Spawner(Environment(own_environment()), guardian=guardian, files_limit=files_limit)
+    poller = Poller()
+    with asyncio.Runner(loop_factory=lambda: asyncio.SelectorEventLoop(poller.selector())) as runner:
+        return runner.run(_serve(arguments, where, spawner, poller))
+
+
+async def _serve(arguments: argparse.Namespace, where: list[Listen], spawner: Spawner, poller: Poller) -> int:
+    loop = asyncio.get_running_loop()
+    stop = asyncio.Event()
+    for number in _STOPS:
+        loop.add_signal_handler(number, stop.set)
+    telemetry = Silent()
+    backend = LocalBackend(
+        Starter(spawner.start, loop), host_info(), loop, poller=poller, limits=_engine_limits(arguments)
+    )
+    endpoint = ExecEndpoint(
+        backend, METHODS, loop=loop, telemetry=telemetry, limits=_session_limits(arguments)
+    )
+    server = Server(
+        endpoint,
+        routes=Routes(healthz=arguments.endpoint != "exec"),
+        telemetry=telemetry,
+        loop=loop,
+        poller=poller,
+        on_idle=stop.set,
+    )
+    try:
+        for listen in where:
+            url = await server.listen(listen)
+            if listen != Stdio():
+                # Standard output may be the protocol's: then it carries nothing else.
+                _announce(url, arguments.hint, to_stderr=Stdio() in where)
+        loop.call_later(_SETTLE, _settle)
+        await stop.wait()
+    finally:
+        for number in _STOPS:
+            # We are stopping already; a second signal must not cut that short.
+            loop.remove_signal_handler(number)
+            signals.signal(number, signals.SIG_IGN)
+        await server.stop()
+        endpoint.close()
+        await backend.aclose()
+    return 0
+
+
+def _announce(url: str, hint: str | None, *, to_stderr: bool) -> None:
+    stream = sys.stderr if to_stderr else sys.stdout
+    print(url, file=stream, flush=True)
+    if hint:
+        print(hint.replace("{url}", url), file=stream, flush=True)
+
+
+def _settle() -> None:
+    """What makes a long-running server faster, and its start slower."""
+    masking.load()
+    gc.collect()
+    gc.freeze()
+    gc.set_threshold(_GC_THRESHOLD, 20, 50)
+
+
+def _engine_limits(arguments: argparse.Namespace) -> EngineLimits:
+    given = {"retained_bytes": arguments.retain_total_bytes}
+    return replace(EngineLimits(), **{name: value for name, value in given.items() if value is not None})
+
+
+def _session_limits(arguments: argparse.Namespace) -> SessionLimits:
+    given = {"detached_bytes": arguments.retain_detached_bytes}
+    return replace(SessionLimits(), **{name: value for name, value in given.items() if value is not None})
