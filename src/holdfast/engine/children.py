@@ -52,5 +52,8 @@ class Children(Protocol):
             SpawnFailed: It could not be started.
         """
 
+    def discard(self, child: Child) -> None:
+        """End a child that nobody wants, and give back everything of it.  Never waits."""
+
     def close(self) -> None:
-        """Start nothing any more."""
+        """Start nothing any more.  May be called twice."""

@@ -50,6 +50,9 @@ class LocalBackend:
             child = await self._children.start(spec)
         finally:
             self._starting -= 1
+        if self._closing:
+            self._children.discard(child)
+            raise LimitReached("processes", 0)
         process = LocalProcess(
             child,
             Ring(limit=MIB, chunks=self._limits.retained_chunks, budget=self._budget),
@@ -59,12 +62,11 @@ class LocalBackend:
             on_closed=self._on_closed,
         )
         self._live.add(process)
-        if self._closing:
-            process.forget()
-            raise LimitReached("processes", 0)
         return process
 
     async def aclose(self) -> None:
+        if self._closing:
+            return
         self._closing = True
         for process in list(self._live):
             process.forget()

@@ -98,6 +98,8 @@ class Output:
         data = self._read()
         if data:
             self._speaker.said(self._stream, data)
+            if self._fd < 0:
+                return  # Whoever was told has given us up.
             if len(data) < _SMALL or self._run >= _SMALL_RUN:
                 self._run += 1
                 if self._run >= _SMALL_RUN:
@@ -124,7 +126,7 @@ class Output:
             if not data:
                 return  # Nothing now, or the end: the poller tells again.
             self._speaker.said(self._stream, data)
-            if len(data) < READ_SIZE:
+            if len(data) < READ_SIZE or self._fd < 0:
                 return
 
     def _read(self) -> bytes | None:
@@ -192,7 +194,7 @@ class Output:
         Bounded by what is in the pipe at this moment, whoever goes on writing.
         """
         left = _DRAIN_MOST if self._stream is Stream.PTY else self._waiting()
-        while left > 0:
+        while left > 0 and self._fd >= 0:
             data = self._read()
             if not data:
                 break

@@ -56,8 +56,12 @@ class Starter:
             return await answer
         except asyncio.CancelledError:
             if answer.done() and not answer.cancelled() and answer.exception() is None:
-                self._jobs.put(partial(_discard, answer.result()))
+                self.discard(answer.result())
             raise
+
+    def discard(self, child: Child) -> None:
+        """See ``Children.discard``.  In a thread of its own: the others may have ended."""
+        threading.Thread(target=_discard, args=(child,), name="holdfast-discard", daemon=True).start()
 
     def close(self) -> None:
         """Let the threads end.  One that is stuck is left behind; it is a daemon."""
@@ -86,7 +90,7 @@ class Starter:
             if not answer.done():
                 answer.set_exception(outcome)
         elif answer.done():  # Cancelled meanwhile.
-            self._jobs.put(partial(_discard, outcome))
+            self.discard(outcome)
         else:
             answer.set_result(outcome)
 

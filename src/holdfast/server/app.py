@@ -22,6 +22,9 @@ from .stdio import StdioChannel
 from .stream import Listener
 from .websocket import WebSocketChannel
 
+_UNDECIDED = 256
+"""Sockets beyond the limit of connections: room for health checks, and to tell others that we are full."""
+
 _BACKLOG = 1024
 """Connections the system accepts for us while we are busy."""
 
@@ -49,8 +52,9 @@ class Server:
         self._limits = limits or ConnectionLimits()
         self._on_idle = on_idle
         self._listeners: list[Listener] = []
-        self._sockets: list[str] = []
+        self._paths: list[str] = []
         self._connections: set[Connection] = set()
+        self._channels: set[WebSocketChannel] = set()
         self._stdio: StdioChannel | None = None
 
     @property
@@ -97,7 +101,7 @@ class Server:
             self._bind(sock, path, f"unix://{path}", routes)
         finally:
             os.umask(umask)
-        self._sockets.append(path)
+        self._paths.append(path)
         return f"unix://{path}"
 
     def _bind(self, sock: socket.socket, address: object, url: str, routes: Routes) -> None:
@@ -120,10 +124,20 @@ class Server:
 
     # Connections.
 
-    def _accept(self, routes: Routes) -> WebSocketChannel:
-        return WebSocketChannel(
-            self._try_connect, routes=routes, limits=self._limits, loop=self._loop, poller=self._poller
+    def _accept(self, routes: Routes) -> WebSocketChannel | None:
+        """A channel for a new socket, unless far too many have not even said what they want."""
+        if len(self._channels) >= self._limits.connections + _UNDECIDED:
+            return None
+        channel = WebSocketChannel(
+            self._try_connect,
+            routes=routes,
+            limits=self._limits,
+            loop=self._loop,
+            poller=self._poller,
+            on_lost=self._channels.discard,
         )
+        self._channels.add(channel)
+        return channel
 
     def _try_connect(self, channel: Channel) -> Connection | None:
         """A new connection, unless there are too many."""
@@ -149,11 +163,15 @@ class Server:
         """Listen no more and send everybody away, with a word why."""
         for listener in self._listeners:
             listener.close()
-        for path in self._sockets:
+        for path in self._paths:
             with contextlib.suppress(FileNotFoundError):
                 os.unlink(path)
+        self._listeners = []
+        self._paths = []
         for connection in list(self._connections):
             connection.cut("the server stops", stopping=True)
+        for channel in list(self._channels):
+            channel.hang_up()
         if self._stdio is not None:
             await self._stdio.close()
 

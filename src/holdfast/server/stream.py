@@ -223,12 +223,12 @@ def _rest(parts: Sequence[Any], sent: int) -> bytearray:
 
 
 class Listener:
-    """A listening socket: each connection becomes a stream for a new protocol."""
+    """A listening socket: each connection becomes a stream for a new protocol, if one can be had."""
 
     _MOST = 64  # Connections accepted before others get their turn.
 
     def __init__(
-        self, sock: socket.socket, make: Callable[[], asyncio.BufferedProtocol], poller: Poller
+        self, sock: socket.socket, make: Callable[[], asyncio.BufferedProtocol | None], poller: Poller
     ) -> None:
         sock.setblocking(False)
         self._socket = sock
@@ -246,7 +246,11 @@ class Listener:
                 if error.errno in (errno.EMFILE, errno.ENFILE, errno.ENOBUFS, errno.ENOMEM):
                     self._rest()
                 return  # Otherwise nobody is left, or whoever came is gone again.
-            SocketStream(sock, self._make(), self._poller)
+            protocol = self._make()
+            if protocol is None:
+                sock.close()
+            else:
+                SocketStream(sock, protocol, self._poller)
 
     def _rest(self) -> None:
         """Those who wait can wait a little longer; asking again at once would not help."""

@@ -65,6 +65,7 @@ class WebSocketChannel(asyncio.BufferedProtocol):
         "_loop",
         "_make",
         "_most",
+        "_on_lost",
         "_phase",
         "_poller",
         "_probe",
@@ -87,8 +88,10 @@ class WebSocketChannel(asyncio.BufferedProtocol):
         limits: ConnectionLimits,
         loop: asyncio.AbstractEventLoop,
         poller: Poller,
+        on_lost: Callable[[WebSocketChannel], None],
     ) -> None:
         self._make = make
+        self._on_lost = on_lost
         self._poller = poller
         self._routes = routes
         self._limits = limits
@@ -144,6 +147,7 @@ class WebSocketChannel(asyncio.BufferedProtocol):
 
     def connection_lost(self, exc: Exception | None) -> None:
         self._close()
+        self._on_lost(self)
 
     # HTTP.
 
@@ -273,6 +277,7 @@ class WebSocketChannel(asyncio.BufferedProtocol):
     def _on_ping_due(self) -> None:
         self._heard = False
         self._write_frame(header(PING, 0))
+        self._flush()
         waiting = self.unsent
         self._set_timer(self._limits.pong_seconds, lambda: self._on_pong_due(waiting))
 
@@ -306,8 +311,10 @@ class WebSocketChannel(asyncio.BufferedProtocol):
 
     def end(self, reason: str, *, stopping: bool = False) -> None:
         self._end(CloseCode.GOING_AWAY if stopping else CloseCode.POLICY_VIOLATION, reason)
-        if stopping:
-            self._transport.close()  # There is no time for the peer's answer.
+
+    def hang_up(self) -> None:
+        """Let go of the socket once what was written is sent; there is no time for the peer's answer."""
+        self._transport.close()
 
     def _end(self, code: CloseCode, reason: str) -> None:
         if self._phase is Phase.OPEN:
