@@ -136,8 +136,12 @@ class Process(Protocol):
     def retained(self) -> int:
         """How many bytes of output are kept."""
 
-    def forget(self) -> None:
-        """Give up the process: kill what runs of its group and drop its output."""
+    def forget(self, *, leftovers: bool = False) -> None:
+        """Give up the process: end its group unless it has closed, and drop its output.
+
+        What a process left behind when it closed lives on, unless ``leftovers``
+        asks for its end, too.
+        """
 
 
 class Backend(Protocol):

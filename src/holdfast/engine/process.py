@@ -292,7 +292,7 @@ class LocalProcess:
     def retained(self) -> int:
         return self._ring.total
 
-    def forget(self) -> None:
+    def forget(self, *, leftovers: bool = False) -> None:
         for watch in self._watches:
             watch.stop()
         self._ring.close()
@@ -301,8 +301,9 @@ class LocalProcess:
         except SignalFailed:
             _log.warning("process %d cannot be killed and is left behind", self.pid)
             return
-        if not running and self._state is State.EXITED:
+        if not running and (leftovers or self._state is State.EXITED):
             self._child.kill_leftovers()
+        if self._state is State.EXITED:
             self._close_outputs()
             self._become(State.CLOSED)
 

@@ -63,9 +63,11 @@ class Guardian:
             self._free.append(slot)
 
     def close(self) -> None:
-        """Kill the children that are still noted, and end the guardian."""
+        """Kill the children that are left, also those that no start has finished with; end the guardian."""
         _kill_all(self._pids)
-        os.kill(self._pid, signals.SIGKILL)
+        for pid in _own_children():
+            with contextlib.suppress(OSError):
+                os.kill(pid, signals.SIGKILL)
         with contextlib.suppress(ChildProcessError):
             os.waitpid(self._pid, 0)
 
@@ -89,6 +91,15 @@ def _guard(owner: int, pids: memoryview) -> None:
         _kill_all(pids)
     finally:
         os._exit(0)
+
+
+def _own_children() -> list[int]:
+    """Our children, whichever thread started them."""
+    children: list[int] = []
+    for thread in os.listdir("/proc/self/task"):
+        with contextlib.suppress(OSError), open(f"/proc/self/task/{thread}/children") as file:
+            children += map(int, file.read().split())
+    return children
 
 
 def _kill_all(pids: memoryview) -> None:

@@ -28,6 +28,7 @@ class Lines:
             start = end + 1
         self._partial += data[start:]
         if len(self._partial) > self._limit:
+            self._partial.clear()
             raise LineTooLong
 
     def rest(self) -> bytes:

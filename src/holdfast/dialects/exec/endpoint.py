@@ -92,7 +92,7 @@ class ExecEndpoint:
                 entry.terminated = True
                 if entry.process.exit_code is None:
                     self._finished(entry, "terminated")
-                entry.process.forget()
+                entry.process.forget(leftovers=True)
 
     # Ends of processes.
 
