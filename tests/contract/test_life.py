@@ -1,10 +1,71 @@
-"""x"""
+"""The life of a process: output, exit and close, in one series of numbers."""
 
 from __future__ import annotations
+
+import pytest
+
 from holdfast.backend import Backend
+from holdfast.model import Size, Stream
 from tests.fakes.gate import Gate
-from tests.fakes.process import sh
-from tests.fakes.recorder import Recorder
+from tests.fakes.process import TERMINAL, command, is_alive, sh
+from tests.fakes.recorder import Recorder, finished, record
+
+BOTH = pytest.mark.parametrize("terminal", [None, TERMINAL], ids=["pipe", "pty"])
+
+
+async def test_a_process_speaks_exits_and_closes(backend: Backend) -> None:
+    process = await backend.start(command("echo", "hello"))
+
+    recorder = await finished(process)
+
+    assert recorder.told == [("stdout", b"hello\n"), ("exited", 0), ("closed",)]
+    assert recorder.numbers == [1, 2, 3]
+    assert (process.exit_code, process.next_seq) == (0, 4)
+
+
+async def test_a_running_process_has_a_pid_and_no_exit_code(backend: Backend, gate: Gate) -> None:
+    process = await backend.start(sh(gate.shell))
+    await gate.reached()
+
+    assert is_alive(process.pid)
+    assert (process.exit_code, process.next_seq) == (None, 1)
+
+
+async def test_stdout_and_stderr_are_told_apart(backend: Backend) -> None:
+    recorder = await finished(await backend.start(sh("echo out; echo err >&2")))
+
+    assert recorder.said(Stream.STDOUT) == b"out\n"
+    assert recorder.said(Stream.STDERR) == b"err\n"
+    assert recorder.told[-2:] == [("exited", 0), ("closed",)]
+
+
+async def test_a_terminal_has_one_stream_for_both(backend: Backend) -> None:
+    recorder = await finished(await backend.start(sh("echo out; echo err >&2", terminal=TERMINAL)))
+
+    assert recorder.outline == [("pty", b"out\r\nerr\r\n"), ("exited", 0), ("closed",)]
+
+
+@BOTH
+@pytest.mark.parametrize(
+    ("script", "code"), [("exit 0", 0), ("exit 7", 7), ("exit 256", 0), ("kill -15 $$", 143)]
+)
+async def test_the_exit_code_is_128_and_the_number_after_a_signal(
+    backend: Backend, script: str, code: int, terminal: Size | None
+) -> None:
+    recorder = await finished(await backend.start(sh(script, terminal=terminal)))
+
+    assert recorder.told == [("exited", code), ("closed",)]
+
+
+async def test_the_numbers_have_no_gaps(backend: Backend) -> None:
+    """A client that misses a number knows that it missed something."""
+    script = "for i in 1 2 3 4 5 6 7 8 9; do echo $i; echo $i >&2; done; (sleep 0; echo late) & exit 3"
+
+    recorder = await finished(await backend.start(sh(script)))
+
+    assert recorder.numbers == list(range(1, len(recorder.told) + 1))
+    assert recorder.told[-1] == ("closed",)
+    assert recorder.told.count(("exited", 3)) == 1
 
 
 async def test_exit_is_told_before_a_grandchild_lets_go_of_stdout(backend: Backend, gate: Gate) -> None:
@@ -28,3 +89,75 @@ async def test_exit_is_told_before_a_grandchild_lets_go_of_stdout(backend: Backe
         ("stdout", b"late\n"),
         ("closed",),
     ]
+
+
+async def test_an_output_that_ended_early_does_not_close_the_process(backend: Backend, gate: Gate) -> None:
+    recorder = record(await backend.start(sh(f"exec >&- 2>&-; {gate.shell}; exit 4")))
+    await gate.reached()
+    assert recorder.told == []
+
+    gate.open()
+
+    await recorder.until("closed")
+    assert recorder.told == [("exited", 4), ("closed",)]
+
+
+@BOTH
+@pytest.mark.slow
+async def test_what_was_written_before_death_is_numbered_before_the_exit(
+    backend: Backend, terminal: Size | None
+) -> None:
+    """However much it is and whichever event comes first: 200 deaths right after a large last write."""
+    raw = "stty raw; " if terminal else ""
+    for size in (1, 4095, 4097, 30_000, 65_536) * 40:
+        script = f"{raw}head -c {size} /dev/zero; kill -9 $$"
+        recorder = await finished(await backend.start(sh(script, terminal=terminal)))
+
+        stream = "pty" if terminal else "stdout"
+        assert recorder.outline == [(stream, bytes(size)), ("exited", 137), ("closed",)]
+
+
+@pytest.mark.slow
+async def test_what_was_written_to_both_outputs_before_death_is_numbered_before_the_exit(
+    backend: Backend,
+) -> None:
+    for _ in range(100):
+        process = await backend.start(sh("head -c 20000 /dev/zero; head -c 30000 /dev/zero >&2; exit 5"))
+        recorder = await finished(process)
+
+        assert recorder.told[-2:] == [("exited", 5), ("closed",)]
+        assert (len(recorder.said(Stream.STDOUT)), len(recorder.said(Stream.STDERR))) == (20_000, 30_000)
+
+
+async def test_a_watcher_attached_at_once_misses_nothing(backend: Backend) -> None:
+    """Nothing is told to anybody before the caller's next wait."""
+    for _ in range(20):
+        recorder = await finished(await backend.start(command("true")))
+
+        assert recorder.told == [("exited", 0), ("closed",)]
+
+
+async def test_interrupt_reaches_the_whole_group(backend: Backend, gate: Gate) -> None:
+    """As Ctrl-C does: a shell and what it runs."""
+    script = f"trap 'echo shell' INT; (trap 'echo subshell; exit' INT; {gate.shell}); echo end"
+    recorder = record(process := await backend.start(sh(script)))
+    await gate.reached()
+
+    await process.interrupt()
+
+    await recorder.until("closed")
+    assert recorder.outline == [("stdout", b"subshell\nshell\nend\n"), ("exited", 0), ("closed",)]
+
+
+async def test_interrupting_what_has_exited_does_nothing(backend: Backend, gate: Gate) -> None:
+    """Not even to those it left behind: they are no longer the client's process."""
+    recorder = record(process := await backend.start(sh(f"({gate.shell}; echo alive) & exit 0")))
+    await recorder.until("exited", 0)
+
+    await process.interrupt()
+    await gate.reached()
+    gate.open()
+
+    await recorder.until("stdout", b"alive\n")
+    await recorder.until("closed")
+    await process.interrupt()

@@ -128,8 +128,8 @@ class FakeProcess:
     def retained(self) -> int:
         return self.kept
 
-    def forget(self) -> None:
-        self.calls.append(("forget",))
+    def forget(self, *, leftovers: bool = False) -> None:
+        self.calls.append(("forget", "leftovers") if leftovers else ("forget",))
 
     # What it does, by the hand of a test.
 

@@ -21,6 +21,7 @@ from holdfast.host.environ import Environment
 from holdfast.host.info import host_info
 from holdfast.host.spawn import Spawner
 from holdfast.model import Size, Spec, Stream
+from holdfast.poller import Poller
 
 PATIENCE = 10.0
 """Seconds after which what should happen has not: far more than a busy host needs."""
@@ -60,12 +61,14 @@ def python(source: str, *arguments: str, terminal: Size | None = None, stdin: bo
 
 
 @asynccontextmanager
-async def running_backend(limits: EngineLimits | None = None) -> AsyncIterator[LocalBackend]:
+async def running_backend(
+    limits: EngineLimits | None = None, *, poller: Poller | None = None
+) -> AsyncIterator[LocalBackend]:
     """The backend on this host.  Afterwards nothing of it is left, or the test fails."""
     loop = asyncio.get_running_loop()
     before = open_files()
     starter = Starter(Spawner(Environment({})).start, loop)
-    backend = LocalBackend(starter, host_info(), loop, limits=limits)
+    backend = LocalBackend(starter, host_info(), loop, poller=poller, limits=limits)
     try:
         yield backend
     finally:

@@ -248,7 +248,11 @@ class Program:
                 self._close()
             assert code == 0, f"exit code {code}: {self.errors.decode()}"
         self._close()
-        eventually_sync(lambda: not self.survivors())
+        try:
+            eventually_sync(lambda: not self.survivors())
+        finally:
+            for stray in self.survivors():
+                os.kill(stray.pid, signal.SIGKILL)
         assert b"Traceback" not in self.errors, self.errors.decode()
 
     def _close(self) -> None:
@@ -341,4 +345,6 @@ async def inside(
             await server.stop()
             endpoint.close()
             await backend.aclose()
+            # In the program its end closes what is still open; here peers get the time to say goodbye.
+            await eventually(lambda: not poller._sources)
         poller.close()

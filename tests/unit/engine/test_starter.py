@@ -178,6 +178,7 @@ async def test_a_start_cancelled_in_the_moment_it_is_answered_leaves_no_process(
 def test_a_start_that_ends_after_the_loop_leaves_no_process(tmp_path: Path) -> None:
     """The thread is left behind with a child that nobody can be told of."""
     slow: list[SlowProgram] = []
+    later = asyncio.new_event_loop()
     before = open_files()
 
     async def main() -> None:
@@ -192,7 +193,8 @@ def test_a_start_that_ends_after_the_loop_leaves_no_process(tmp_path: Path) -> N
     assert has_children()
     slow[0].close()
 
-    asyncio.run(nothing_left(before))
+    later.run_until_complete(nothing_left(before))
+    later.close()
 
 
 async def test_what_was_discarded_took_its_whole_group_with_it(tmp_path: Path) -> None:

@@ -176,7 +176,7 @@ async def test_a_session_whose_client_stays_away_ends_with_its_processes() -> No
     scene.loop.move(30.0)
 
     assert len(scene.endpoint.sessions) == 0
-    assert process.calls == [("retain", 99), ("forget",)]
+    assert process.calls == [("retain", 99), ("forget", "leftovers")]
     assert scene.finished() == {"terminated": 1}
     assert scene.loop.timers == []
 
@@ -192,7 +192,7 @@ async def test_a_client_that_cannot_come_back_takes_its_processes_along() -> Non
     talk.ended()
 
     assert len(scene.endpoint.sessions) == 0
-    assert process.calls == [("forget",)]
+    assert process.calls == [("forget", "leftovers")]
     assert given_up == ["starting"]
 
 
@@ -378,7 +378,7 @@ async def test_a_closed_process_of_a_session_that_ended_is_forgotten_once_more_w
 
     scene.loop.move(60.0)
 
-    assert process.calls[0] == ("forget",)
+    assert process.calls[0] == ("forget", "leftovers")
     assert scene.finished() == {"success": 1}
 
 
@@ -393,5 +393,5 @@ async def test_the_close_ends_every_session_and_every_timer() -> None:
     scene.endpoint.close()
 
     assert (len(scene.endpoint.sessions), scene.loop.timers) == (0, [])
-    assert [process.calls[-1] for process in processes] == [("forget",)] * 2
+    assert [process.calls[-1] for process in processes] == [("forget", "leftovers")] * 2
     assert scene.finished() == {"terminated": 2}

@@ -1,0 +1,254 @@
+"""Watchers and their valves."""
+
+from __future__ import annotations
+
+import logging
+
+import pytest
+
+from holdfast.backend import Backend, Valve
+from holdfast.model import Chunk
+from tests.fakes.gate import Gate
+from tests.fakes.process import command, eventually, is_alive, python, sh
+from tests.fakes.recorder import Recorder, finished, record
+
+# Writes to stdout as much as there is room for, reports, and exits when the door opens.
+FILL = """if True:
+    import os, sys
+    os.set_blocking(1, False)
+    try:
+        while True:
+            os.write(1, bytes(4096))
+    except BlockingIOError:
+        os.system(sys.argv[1])
+"""
+
+
+class Broken(Recorder):
+    """A watcher that fails at one of the events."""
+
+    def __init__(self, at: str) -> None:
+        super().__init__()
+        self._at = at
+
+    def _fail(self, event: str) -> None:
+        if event == self._at:
+            raise RuntimeError("broken watcher")
+
+    def output(self, chunk: Chunk) -> None:
+        super().output(chunk)
+        self._fail("output")
+
+    def exited(self, seq: int, code: int) -> None:
+        super().exited(seq, code)
+        self._fail("exited")
+
+    def closed(self, seq: int) -> None:
+        super().closed(seq)
+        self._fail("closed")
+
+
+async def barrier(backend: Backend) -> None:
+    """Let a whole other process live and end: whatever was to be told by now, has been."""
+    await finished(await backend.start(command("true")))
+
+
+def shut_valve() -> Valve:
+    valve = Valve()
+    valve.shut()
+    return valve
+
+
+# Watchers.
+
+
+async def test_every_watcher_is_told_everything_from_when_it_came(backend: Backend, gate: Gate) -> None:
+    process = await backend.start(sh(f"echo one; {gate.shell}; echo two"))
+    first = record(process)
+    await gate.reached()
+    await first.until("stdout", b"one\n")
+    second = record(process)
+
+    gate.open()
+    await first.until("closed")
+
+    assert first.told == [("stdout", b"one\n"), ("stdout", b"two\n"), ("exited", 0), ("closed",)]
+    assert (second.told, second.numbers) == (first.told[1:], [2, 3, 4])
+
+
+async def test_a_watcher_that_stopped_is_told_nothing_more(backend: Backend, gate: Gate) -> None:
+    process = await backend.start(sh(f"echo one; {gate.shell}; echo two"))
+    stopped, other = Recorder(), record(process)
+    watch = process.watch(stopped)
+    await stopped.until("stdout", b"one\n")
+
+    watch.stop()
+    watch.stop()
+    gate.open()
+    await other.until("closed")
+
+    assert stopped.told == [("stdout", b"one\n")]
+    watch.stop()
+
+
+async def test_a_watcher_may_stop_itself_from_within(backend: Backend) -> None:
+    process = await backend.start(sh("echo one"))
+
+    class Once(Recorder):
+        def output(self, chunk: Chunk) -> None:
+            super().output(chunk)
+            watch.stop()
+
+    once = Once()
+    watch = process.watch(once)
+    other = record(process)
+    await other.until("closed")
+
+    assert once.told == [("stdout", b"one\n")]
+    assert other.told == [("stdout", b"one\n"), ("exited", 0), ("closed",)]
+
+
+@pytest.mark.parametrize(("at", "told"), [("output", 1), ("exited", 2), ("closed", 3)])
+async def test_a_watcher_that_raises_is_removed_and_the_others_are_not_affected(
+    backend: Backend, caplog: pytest.LogCaptureFixture, at: str, told: int
+) -> None:
+    process = await backend.start(sh("echo one"))
+    before, broken, after = record(process), Broken(at), Recorder()
+    process.watch(broken)
+    process.watch(after)
+
+    with caplog.at_level(logging.ERROR):
+        await after.until("closed")
+
+    whole = [("stdout", b"one\n"), ("exited", 0), ("closed",)]
+    assert before.told == after.told == whole
+    assert broken.told == whole[:told]
+    assert [entry.exc_info is not None for entry in caplog.records] == [True]
+    assert process.exit_code == 0
+
+
+async def test_a_watcher_may_terminate_its_process(backend: Backend) -> None:
+    """A client may have seen enough."""
+    process = await backend.start(sh("echo enough; exec sleep 1000"))
+
+    class Hasty(Recorder):
+        def output(self, chunk: Chunk) -> None:
+            super().output(chunk)
+            process.forget()
+
+    hasty = Hasty()
+    process.watch(hasty)
+    pid = process.pid
+    await hasty.until("stdout", b"enough\n")
+
+    await eventually(lambda: not is_alive(pid))
+    assert hasty.told == [("stdout", b"enough\n")]
+
+
+# Valves.
+
+
+async def test_behind_a_shut_valve_the_child_has_to_wait(backend: Backend, gate: Gate) -> None:
+    """What the child wrote stays in its pipe, and when that is full the child cannot go on."""
+    valve, recorder = shut_valve(), Recorder()
+    process = await backend.start(python(FILL, gate.shell))
+    process.watch(recorder, valve)
+
+    await gate.reached()
+    await barrier(backend)
+    assert recorder.told == []
+
+    valve.open()
+    gate.open()
+    await recorder.until("closed")
+    assert recorder.said() == bytes(len(recorder.said()))
+    assert len(recorder.said()) >= 65_536
+
+
+async def test_a_valve_may_shut_and_open_while_the_child_speaks(backend: Backend) -> None:
+    """Nothing is lost and nothing overtakes, however often a slow client has to pause."""
+    valve = Valve()
+
+    class Slow(Recorder):
+        def output(self, chunk: Chunk) -> None:
+            super().output(chunk)
+            valve.shut()
+
+    slow = Slow()
+    process = await backend.start(sh("seq 1 100000"))
+    process.watch(slow, valve)
+    while ("closed",) not in slow.told:
+        await slow.when(lambda: not valve.is_open or ("closed",) in slow.told)
+        valve.open()
+
+    assert slow.said() == b"".join(b"%d\n" % number for number in range(1, 100_001))
+    assert slow.numbers == list(range(1, len(slow.told) + 1))
+
+
+async def test_the_exit_waits_for_the_valve(backend: Backend) -> None:
+    """A client that is behind must not learn of the end before what was said."""
+    valve, recorder = shut_valve(), Recorder()
+    process = await backend.start(sh("echo last; exit 3"))
+    process.watch(recorder, valve)
+
+    await eventually(lambda: not is_alive(process.pid))
+    await barrier(backend)
+    assert (recorder.told, process.exit_code) == ([], None)
+
+    valve.open()
+    await recorder.until("closed")
+    assert recorder.told == [("stdout", b"last\n"), ("exited", 3), ("closed",)]
+
+
+async def test_terminate_does_not_wait_for_the_valve(backend: Backend, gate: Gate) -> None:
+    """A client that reads no more must not keep its processes alive."""
+    recorder = Recorder()
+    process = await backend.start(sh(f"echo said; {gate.shell}"))
+    process.watch(recorder, shut_valve())
+    await gate.reached()
+
+    assert await process.terminate() is True
+
+    await recorder.until("closed")
+    assert recorder.told == [("stdout", b"said\n"), ("exited", 137), ("closed",)]
+
+
+async def test_terminate_does_not_wait_for_the_valve_of_one_that_has_ended(backend: Backend) -> None:
+    recorder = Recorder()
+    process = await backend.start(sh("echo said; exit 3"))
+    process.watch(recorder, shut_valve())
+    await eventually(lambda: not is_alive(process.pid))
+    await barrier(backend)
+
+    assert await process.terminate() is True
+
+    await recorder.until("closed")
+    assert recorder.told == [("stdout", b"said\n"), ("exited", 3), ("closed",)]
+
+
+async def test_when_a_slow_watcher_stops_the_process_goes_on(backend: Backend) -> None:
+    """Its client went away; whoever else watches has waited long enough."""
+    process = await backend.start(sh("echo said; exit 3"))
+    watch, other = process.watch(Recorder(), shut_valve()), record(process)
+    await eventually(lambda: not is_alive(process.pid))
+    await barrier(backend)
+    assert other.told == []
+
+    watch.stop()
+
+    await other.until("closed")
+    assert other.told == [("stdout", b"said\n"), ("exited", 3), ("closed",)]
+
+
+async def test_one_valve_serves_many_processes(backend: Backend) -> None:
+    valve, recorders = shut_valve(), [Recorder() for _ in range(5)]
+    for recorder in recorders:
+        (await backend.start(sh("echo said"))).watch(recorder, valve)
+    await barrier(backend)
+    assert [recorder.told for recorder in recorders] == [[]] * 5
+
+    valve.open()
+
+    for recorder in recorders:
+        await recorder.until("closed")
+        assert recorder.told == [("stdout", b"said\n"), ("exited", 0), ("closed",)]

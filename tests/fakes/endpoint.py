@@ -1,0 +1,166 @@
+"""A toy dialect and a channel in memory, to try connections and dispatch without sockets and processes."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from typing import Any
+
+from holdfast.dialects.dialect import Breach, Client, Method, WireError
+from holdfast.errors import BadRequest, HoldfastError, OutOfTurn
+from holdfast.wire.jsonrpc import Notification, Response
+
+
+class MemoryChannel:
+    """Implements ``connection.Channel``: keeps what was written, says what it is told to say."""
+
+    transport = "websocket"
+    peer = "127.0.0.1:5"
+    comes_back = True
+
+    def __init__(self) -> None:
+        self.sent: list[Any] = []
+        """The messages, decoded."""
+        self.unsent = 0
+        self.congested = False
+        self.held: list[bool] = []
+        """True for each ``hold``, False for each ``go_on``."""
+        self.ends: list[tuple[str, bool]] = []
+        self.alive = True
+
+    def write(self, *parts: bytes) -> None:
+        self.sent.append(json.loads(b"".join(parts)))
+
+    def hold(self) -> None:
+        self.held.append(True)
+
+    def go_on(self) -> None:
+        self.held.append(False)
+
+    async def is_alive(self, within: float) -> bool:
+        return self.alive
+
+    def end(self, reason: str, *, stopping: bool = False) -> None:
+        self.ends.append((reason, stopping))
+
+    @property
+    def results(self) -> list[Any]:
+        """The answers: a result, or the words of an error."""
+        return [
+            message["result"] if "result" in message else message["error"]["message"] for message in self.sent
+        ]
+
+
+class ToyConversation:
+    """Implements ``dialect.Conversation``: remembers what it was told."""
+
+    def __init__(self, client: Client) -> None:
+        self.client = client
+        self.told: list[str] = []
+        self.gates: dict[str, asyncio.Future[str]] = {}
+        """What ``wait`` and ``start`` wait for, by name."""
+
+    def gate(self, method: Method) -> None:
+        if method.family == "closed":
+            raise OutOfTurn("not now")
+
+    def notified(self, notification: Notification) -> None:
+        if notification.method == "breach":
+            raise Breach("that was wrong")
+        self.told.append(notification.method)
+
+    def answered(self, response: Response) -> None:
+        raise Breach("nobody asked")
+
+    def congested(self) -> None:
+        self.told.append("congested")
+
+    def drained(self) -> None:
+        self.told.append("drained")
+
+    def malformed(self, detail: str) -> WireError:
+        return WireError(-1, f"malformed: {detail}")
+
+    def explain(self, error: HoldfastError) -> WireError:
+        return WireError(-2, str(error), {"kind": type(error).__name__})
+
+    def ended(self) -> None:
+        self.told.append("ended")
+
+    async def passed(self, name: str) -> str:
+        """Wait until the test opens the gate of that name."""
+        self.told.append(f"wait {name}")
+        future = self.gates.setdefault(name, asyncio.get_running_loop().create_future())
+        try:
+            return await future
+        except asyncio.CancelledError:
+            self.told.append(f"cancelled {name}")
+            raise
+
+    def open(self, name: str, outcome: str | Exception = "done") -> None:
+        """Let ``wait`` or ``start`` of that name end."""
+        future = self.gates.pop(name)
+        if isinstance(outcome, Exception):
+            future.set_exception(outcome)
+        else:
+            future.set_result(outcome)
+
+
+def _name(params: Any) -> str:
+    if not isinstance(params, str):
+        raise BadRequest("a name is needed")
+    return params
+
+
+async def _wait(talk: ToyConversation, name: str) -> str:
+    return await talk.passed(name)
+
+
+async def _at_once(talk: ToyConversation, name: str) -> str:
+    return f"at once {name}"
+
+
+def _plain(talk: ToyConversation, name: str) -> str:
+    talk.told.append(f"plain {name}")
+    return f"plain {name}"
+
+
+def _broken(talk: ToyConversation, name: str) -> str:
+    raise RuntimeError("a mistake of ours")
+
+
+async def _broken_later(talk: ToyConversation, name: str) -> str:
+    await talk.passed(name)
+    raise RuntimeError("a mistake of ours")
+
+
+def _refused(talk: ToyConversation, name: str) -> str:
+    raise BadRequest(f"no {name}")
+
+
+class ToyEndpoint:
+    """Implements ``dialect.Endpoint``: a method for every way a request can go."""
+
+    def __init__(self) -> None:
+        self.conversations: list[ToyConversation] = []
+        self.methods = {
+            "plain": Method(_name, _plain),
+            "at once": Method(_name, _at_once),
+            "wait": Method(_name, _wait, waits=True),
+            "alone": Method(_name, _wait, alone=True),
+            "start": Method(_name, _wait, name_of=_name, starts=True, waits=True),
+            "about": Method(_name, _plain, name_of=_name),
+            "wait about": Method(_name, _wait, name_of=_name, waits=True),
+            "refused": Method(_name, _refused),
+            "closed": Method(_name, _plain, family="closed"),
+            "broken": Method(_name, _broken),
+            "broken later": Method(_name, _broken_later),
+        }
+
+    def greet(self, client: Client) -> ToyConversation:
+        self.conversations.append(ToyConversation(client))
+        return self.conversations[-1]
+
+
+def request(number: int, method: str, params: Any = None) -> bytes:
+    return json.dumps({"id": number, "method": method, "params": params}).encode()

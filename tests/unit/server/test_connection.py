@@ -1,0 +1,209 @@
+"""One client: messages in, back pressure, and an end after which nothing is left."""
+
+from __future__ import annotations
+
+import asyncio
+
+import pytest
+
+from holdfast.config import ConnectionLimits
+from holdfast.server.connection import Connection
+from holdfast.telemetry import Tally
+from tests.fakes.client import Client
+from tests.fakes.endpoint import MemoryChannel, ToyConversation, ToyEndpoint, request
+from tests.fakes.server import eventually, inside
+
+LIMITS = ConnectionLimits(unsent_bytes=100)
+
+
+class Talk:
+    """A connection in memory."""
+
+    def __init__(self) -> None:
+        self.channel = MemoryChannel()
+        self.tally = Tally()
+        self.ended: list[Connection] = []
+        endpoint = ToyEndpoint()
+        self.connection = Connection(
+            self.channel, endpoint, telemetry=self.tally, limits=LIMITS, on_end=self.ended.append
+        )
+        self.toy: ToyConversation = endpoint.conversations[0]
+
+    @property
+    def active(self) -> int:
+        return self.tally.counts["exec_server_connections_active", "websocket"]
+
+
+async def turn() -> None:
+    """Let everything run that is ready to run, and what becomes ready by it."""
+    for _ in range(10):
+        await asyncio.sleep(0)
+
+
+async def test_a_dialect_learns_who_its_client_is() -> None:
+    """The words of errors and the rules of sessions depend on it."""
+    talk = Talk()
+
+    assert (talk.connection.transport, talk.connection.peer) == ("websocket", "127.0.0.1:5")
+    assert talk.connection.comes_back
+    assert await talk.connection.is_alive(1)
+    assert talk.active == 1
+
+
+async def test_what_is_no_message_is_answered_and_the_connection_stays() -> None:
+    """The dialect chooses the words, the identifier is nobody's."""
+    talk = Talk()
+
+    talk.connection.receive(b"{")
+    talk.connection.receive(request(1, "plain", "a"))
+
+    assert talk.channel.sent[0]["id"] == -1
+    assert talk.channel.sent[0]["error"]["message"].startswith("malformed: ")
+    assert talk.channel.sent[1] == {"id": 1, "result": "plain a"}
+
+
+async def test_a_notification_reaches_the_dialect() -> None:
+    """It is not answered."""
+    talk = Talk()
+
+    talk.connection.receive(b'{"method":"hello"}')
+
+    assert (talk.toy.told, talk.channel.sent) == (["hello"], [])
+
+
+@pytest.mark.parametrize(
+    ("message", "reason"),
+    [(b'{"method":"breach"}', "that was wrong"), (b'{"id":1,"result":1}', "nobody asked")],
+)
+async def test_a_breach_ends_the_connection_and_says_why(message: bytes, reason: str) -> None:
+    """What comes behind it is not heard any more."""
+    talk = Talk()
+
+    talk.connection.receive(message)
+    talk.connection.receive(request(1, "plain", "a"))
+
+    assert talk.channel.ends == [(reason, False)]
+    assert talk.toy.told == ["ended"]
+    assert talk.ended == [talk.connection]
+    assert talk.channel.sent == []
+
+
+# Back pressure.
+
+
+async def test_a_peer_that_does_not_read_is_not_read_either() -> None:
+    """Above the limit of unsent bytes, requests wait; they are taken in their order afterwards."""
+    talk = Talk()
+    talk.channel.congested, talk.channel.unsent = True, 101
+
+    for number in range(3):
+        talk.connection.receive(request(number, "plain", str(number)))
+    before = list(talk.channel.sent)
+    talk.channel.congested, talk.channel.unsent = False, 0
+    talk.connection.drained()
+
+    assert before == []
+    assert talk.channel.results == ["plain 0", "plain 1", "plain 2"]
+    assert talk.channel.held == [True, False]
+    assert talk.toy.told[-1] == "drained"
+
+
+async def test_a_peer_a_little_behind_is_still_served() -> None:
+    """Congestion alone stops output, not requests: a client must be able to end what floods it."""
+    talk = Talk()
+    talk.channel.congested, talk.channel.unsent = True, 100
+
+    talk.connection.congested()
+    talk.connection.receive(request(1, "plain", "a"))
+
+    assert talk.channel.results == ["plain a"]
+    assert talk.toy.told == ["congested", "plain a"]
+    assert talk.channel.held == []
+
+
+async def test_answers_that_fill_the_channel_again_stop_the_taking_in() -> None:
+    """Catching up must not undo the bound it catches up with."""
+    talk = Talk()
+    talk.channel.congested, talk.channel.unsent = True, 101
+    for number in range(3):
+        talk.connection.receive(request(number, "plain", str(number)))
+
+    talk.channel.unsent = 100
+    write = talk.channel.write
+
+    def fill(*parts: bytes) -> None:
+        write(*parts)
+        talk.channel.unsent = 101
+
+    talk.connection._dispatch._send = fill
+    talk.connection.drained()
+
+    assert talk.channel.results == ["plain 0"]
+    assert talk.channel.held == [True]
+
+
+# The end.
+
+
+async def test_a_lost_connection_gives_up_what_waits_and_ends_once() -> None:
+    """When a connection ends, every task it owned has ended too."""
+    talk = Talk()
+    talk.connection.receive(request(1, "wait", "a"))
+    talk.connection.receive(request(2, "wait", "b"))
+    await turn()
+
+    talk.connection.lost()
+    talk.connection.lost()
+    talk.connection.cut("too late")
+    async with asyncio.timeout(10):
+        await talk.connection.finished()
+
+    assert sorted(talk.toy.told[-2:]) == ["cancelled a", "cancelled b"]
+    assert talk.toy.told.count("ended") == 1
+    assert talk.ended == [talk.connection]
+    assert talk.channel.ends == []
+    assert talk.active == 0
+
+
+async def test_a_start_goes_on_when_its_connection_is_lost() -> None:
+    """The client asked for it, and may come back for it."""
+    talk = Talk()
+    talk.connection.receive(request(1, "start", "p"))
+    await turn()
+
+    talk.connection.lost()
+    await turn()
+    cancelled = "cancelled p" in talk.toy.told
+    talk.toy.open("p")
+    async with asyncio.timeout(10):
+        await talk.connection.finished()
+
+    assert not cancelled
+
+
+async def test_a_cut_ends_the_channel_with_the_reason() -> None:
+    """Whether because of the peer or because the server stops, the channel is told which."""
+    first, second = Talk(), Talk()
+
+    first.connection.cut("for a reason")
+    second.connection.cut("the server stops", stopping=True)
+
+    assert first.channel.ends == [("for a reason", False)]
+    assert second.channel.ends == [("the server stops", True)]
+
+
+async def test_on_a_real_socket_a_choked_peer_is_served_again_once_it_reads() -> None:
+    """The bound holds the peer up, and lets go of it, without losing a request."""
+    limits = ConnectionLimits(output_bytes=10_000, unsent_bytes=100_000)
+    async with inside(connections=limits) as server:
+        talking = await Client.open(server.url)
+        await talking.start("p", "head", "-c", "500000", "/dev/zero")
+        await talking.closed("p")
+        talking.stop_listening()
+        answers = [talking.post("process/read", {"processId": "p"}) for _ in range(50)]
+        await eventually(lambda: talking.wire.writer.transport.get_write_buffer_size() == 0)
+        talking.listen_again()
+        pages = [await talking.result(answer) for answer in answers]
+        await talking.close()
+
+    assert {page["nextSeq"] for page in pages} == {pages[0]["nextSeq"]}

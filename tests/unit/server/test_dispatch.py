@@ -1,0 +1,278 @@
+"""From a request to its answer: who waits for whom, who does not, and what is bounded."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from typing import Any
+
+import pytest
+
+from holdfast.config import ConnectionLimits
+from holdfast.errors import BadRequest
+from holdfast.server.connection import Connection
+from holdfast.telemetry import Silent, Tally, Telemetry
+from tests.fakes.endpoint import MemoryChannel, ToyConversation, ToyEndpoint, request
+
+
+class Talk:
+    """A connection in memory whose requests go through dispatch."""
+
+    def __init__(self, *, limits: ConnectionLimits | None = None, telemetry: Telemetry | None = None) -> None:
+        self.channel = MemoryChannel()
+        endpoint = ToyEndpoint()
+        self.connection = Connection(
+            self.channel,
+            endpoint,
+            telemetry=telemetry or Silent(),
+            limits=limits or ConnectionLimits(),
+            on_end=lambda connection: None,
+        )
+        self.toy: ToyConversation = endpoint.conversations[0]
+        self._count = 0
+
+    def ask(self, method: str, params: Any = None) -> None:
+        self._count += 1
+        self.connection.receive(request(self._count, method, params))
+
+    @property
+    def answers(self) -> list[tuple[int, Any]]:
+        """Identifier and result, in the order of the answers."""
+        numbers = [message["id"] for message in self.channel.sent]
+        return list(zip(numbers, self.channel.results, strict=True))
+
+
+async def turn() -> None:
+    """Let everything run that is ready to run, and what becomes ready by it."""
+    for _ in range(10):
+        await asyncio.sleep(0)
+
+
+async def test_a_request_that_need_not_wait_is_answered_before_the_next_is_looked_at() -> None:
+    """No task, no round of the loop."""
+    talk = Talk()
+
+    talk.ask("plain", "a")
+    talk.ask("at once", "b")
+
+    assert talk.answers == [(1, "plain a"), (2, "at once b")]
+
+
+async def test_a_request_that_waits_holds_up_nobody() -> None:
+    """Its answer comes when it is there, after those of later requests."""
+    talk = Talk()
+
+    talk.ask("wait", "a")
+    talk.ask("wait", "b")
+    talk.ask("plain", "c")
+    await turn()
+    talk.toy.open("b", "b is done")
+    await turn()
+    talk.toy.open("a", "a is done")
+    await turn()
+
+    assert talk.answers == [(3, "plain c"), (2, "b is done"), (1, "a is done")]
+
+
+async def test_requests_about_a_starting_process_wait_for_it_in_their_order() -> None:
+    """And nobody else does."""
+    talk = Talk()
+
+    talk.ask("start", "p")
+    talk.ask("about", "p")
+    talk.ask("wait about", "p")
+    talk.ask("about", "p")
+    talk.ask("about", "q")
+    talk.ask("plain", "p")
+    await turn()
+    before = talk.answers
+    talk.toy.open("p", "started")
+    await turn()
+    talk.toy.open("p", "waited")
+    await turn()
+
+    assert before == [(5, "plain q"), (6, "plain p")]
+    assert talk.answers[2:] == [(1, "started"), (2, "plain p"), (4, "plain p"), (3, "waited")]
+
+
+async def test_what_waited_for_a_failed_start_runs_all_the_same() -> None:
+    """It finds out for itself that there is no process."""
+    talk = Talk()
+
+    talk.ask("start", "p")
+    talk.ask("about", "p")
+    await turn()
+    talk.toy.open("p", BadRequest("no such program"))
+    await turn()
+
+    assert talk.answers == [(1, "no such program"), (2, "plain p")]
+
+
+async def test_a_second_start_of_the_same_name_is_next_in_line_and_the_rest_waits_for_it() -> None:
+    """The order of the requests is the order of their effects, whatever they are."""
+    talk = Talk()
+
+    talk.ask("start", "p")
+    talk.ask("start", "p")
+    talk.ask("about", "p")
+    await turn()
+    talk.toy.open("p", "first")
+    await turn()
+    between = talk.answers
+    talk.toy.open("p", "second")
+    await turn()
+
+    assert between == [(1, "first")]
+    assert talk.answers == [(1, "first"), (2, "second"), (3, "plain p")]
+
+
+async def test_the_empty_name_is_a_name() -> None:
+    """Clients may choose it."""
+    talk = Talk()
+
+    talk.ask("start", "")
+    talk.ask("about", "")
+    talk.ask("plain", "x")
+    await turn()
+    before = talk.answers
+    talk.toy.open("", "started")
+    await turn()
+
+    assert before == [(3, "plain x")]
+    assert talk.answers[1:] == [(1, "started"), (2, "plain ")]
+
+
+async def test_a_request_that_must_be_alone_keeps_the_others_waiting() -> None:
+    """What follows a handshake relies on its outcome."""
+    talk = Talk()
+
+    talk.ask("alone", "a")
+    talk.ask("plain", "b")
+    talk.ask("wait", "c")
+    await turn()
+    before = talk.answers
+    talk.toy.open("a", "handshake")
+    await turn()
+    talk.toy.open("c")
+    await turn()
+
+    assert before == []
+    assert talk.answers == [(1, "handshake"), (2, "plain b"), (3, "done")]
+    assert talk.channel.held == [True, False]
+
+
+# Answers to what goes wrong.
+
+
+@pytest.mark.parametrize(
+    ("method", "params", "words", "kind"),
+    [
+        ("nope", "x", "unknown method 'nope'", "UnknownMethod"),
+        ("plain", 5, "a name is needed", "BadRequest"),
+        ("closed", "x", "not now", "OutOfTurn"),
+        ("refused", "x", "no x", "BadRequest"),
+    ],
+)
+async def test_a_refusal_is_explained_by_the_dialect(method: str, params: Any, words: str, kind: str) -> None:
+    """Code, words and data are the dialect's."""
+    talk = Talk()
+
+    talk.ask(method, params)
+
+    assert talk.channel.sent == [{"id": 1, "error": {"code": -2, "message": words, "data": {"kind": kind}}}]
+
+
+@pytest.mark.parametrize("method", ["broken", "broken later"])
+async def test_a_mistake_of_ours_is_logged_answered_and_harms_nobody_else(
+    method: str, caplog: pytest.LogCaptureFixture
+) -> None:
+    """The client gets its one answer; the traceback stays here."""
+    talk = Talk()
+    with caplog.at_level(logging.ERROR):
+        talk.ask(method, "a")
+        await turn()
+        if talk.toy.gates:
+            talk.toy.open("a")
+            await turn()
+        talk.ask("plain", "b")
+
+    assert talk.channel.sent[0]["error"] == {"code": -32603, "message": f"internal error in {method}"}
+    assert talk.answers[1] == (2, "plain b")
+    assert "a mistake of ours" in caplog.text
+
+
+# Bounds.
+
+
+async def test_the_number_of_waiting_requests_is_bounded() -> None:
+    """Requests that need not wait still get through, and a place is free again after an answer."""
+    talk = Talk(limits=ConnectionLimits(waiting_requests=2))
+
+    for name in ("a", "b", "c"):
+        talk.ask("wait", name)
+    talk.ask("plain", "d")
+    await turn()
+    talk.toy.open("a")
+    await turn()
+    talk.ask("wait", "e")
+    await turn()
+    talk.toy.open("e")
+    talk.toy.open("b")
+    await turn()
+
+    assert talk.channel.sent[0]["error"]["data"] == {"kind": "LimitReached"}
+    assert [number for number, _ in talk.answers] == [3, 4, 1, 5, 2]
+
+
+async def test_the_bytes_of_waiting_requests_are_bounded() -> None:
+    """Held requests count as much as running ones."""
+    talk = Talk(limits=ConnectionLimits(waiting_bytes=200))
+
+    talk.ask("start", "p")
+    talk.ask("wait about", "p")
+    talk.ask("wait", "x" * 200)
+    await turn()
+    refused = talk.answers
+    talk.toy.open("p", "started")
+    await turn()
+    talk.toy.open("p", "waited")
+    await turn()
+    talk.ask("wait", "y" * 100)
+    await turn()
+    talk.toy.open("y" * 100)
+    await turn()
+
+    assert [number for number, _ in refused] == [3]
+    assert talk.answers[1:] == [(1, "started"), (2, "waited"), (4, "done")]
+
+
+# Figures.
+
+
+async def test_every_request_is_counted_once_under_its_name_and_result() -> None:
+    """An unknown method is counted, but not under a name the client makes up."""
+    tally = Tally()
+    talk = Talk(telemetry=tally)
+
+    talk.ask("plain", "a")
+    talk.ask("refused", "a")
+    talk.ask("nope")
+    talk.ask("wait", "a")
+    talk.ask("start", "p")
+    talk.ask("about", "p")
+    await turn()
+    talk.toy.open("a")
+    talk.toy.open("p")
+    await turn()
+
+    requests = {
+        key[1:]: count for key, count in tally.counts.items() if key[0] == "exec_server_requests_total"
+    }
+    assert requests == {
+        ("plain", "success"): 1,
+        ("refused", "error"): 1,
+        ("unknown", "error"): 1,
+        ("wait", "success"): 1,
+        ("start", "success"): 1,
+        ("about", "success"): 1,
+    }
