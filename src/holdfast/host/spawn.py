@@ -40,6 +40,9 @@ _libc = ctypes.CDLL(None, use_errno=False)
 _posix_spawn = _libc.posix_spawn
 _posix_spawn.argtypes = (ctypes.c_void_p, ctypes.c_char_p, *[ctypes.c_void_p] * 4)
 
+_closefrom = getattr(_libc, "posix_spawn_file_actions_addclosefrom_np", None)
+"""From glibc 2.34 on."""
+
 
 def _attributes() -> ctypes.Array[ctypes.c_char]:
     """A new session, no signal blocked, none ignored."""
@@ -73,6 +76,15 @@ class _Actions:
 
     def chdir(self, path: bytes) -> None:
         _check(_libc.posix_spawn_file_actions_addchdir_np(self._store, path))
+
+    def close_rest(self) -> None:
+        """Close everything but the standard files.
+
+        They would be closed anyway when the program runs.  But until then, which
+        can be long, the child would hold the ends of other children's pipes.
+        """
+        if _closefrom is not None:
+            _check(_closefrom(self._store, 3))
 
     def spawn(self, program: bytes, argv: Sequence[bytes], env: Sequence[bytes]) -> int:
         pid = ctypes.c_int()
@@ -137,6 +149,7 @@ class Spawner:
             else:
                 stdin, outputs = _pipes(spec, actions, ours, theirs)
             actions.chdir(cwd)
+            actions.close_rest()
             pid = actions.spawn(program, argv, variables)
         except OSError as error:
             _close(ours)
@@ -181,8 +194,8 @@ class Spawner:
 def seal_descriptors() -> None:
     """Keep what we inherited from our own parent, standard files apart, from our children.
 
-    What we open ourselves is never inherited.  Asking each child to close
-    everything would cost it time in proportion to what we have open.
+    What we open ourselves is never inherited.  Only of use where a child cannot
+    be told to close everything.
     """
     for name in os.listdir("/proc/self/fd"):
         if int(name) > 2:

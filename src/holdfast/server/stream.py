@@ -48,7 +48,8 @@ class SocketStream(asyncio.Transport):
         sock.setblocking(False)
         if sock.family != socket.AF_UNIX:
             # Or every short answer would wait for the acknowledgement of the one before.
-            sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+            with contextlib.suppress(OSError):  # The peer may be gone already.
+                sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
         self._socket = sock
         self._fd = sock.fileno()
         self._protocol = protocol
@@ -67,9 +68,9 @@ class SocketStream(asyncio.Transport):
             case "socket":
                 return self._socket
             case "peername":
-                return self._socket.getpeername()
-            case _:
-                return default
+                with contextlib.suppress(OSError):  # The peer may be gone already.
+                    return self._socket.getpeername()
+        return default
 
     # In.
 
