@@ -7,6 +7,7 @@ import os
 import select
 import signal
 import sys
+import threading
 import time
 from collections.abc import AsyncIterator, Callable, Iterator, Mapping
 from contextlib import asynccontextmanager, contextmanager
@@ -80,8 +81,13 @@ async def running_backend(
 
 
 async def nothing_left(before: dict[int, str]) -> None:
-    """Fail if there is a child, or a descriptor that was not there ``before``, and stays."""
+    """Fail if there is a child, or a descriptor that was not there ``before``, and stays.
+
+    A start that was cancelled early may still be about to happen, and be undone,
+    in a thread; so the threads have to end first.
+    """
     try:
+        await eventually(lambda: not _engine_threads(), lambda: "a thread was left behind")
         await eventually(lambda: not has_children(), lambda: "a child was left behind")
         await eventually(
             lambda: open_files() == before, lambda: f"descriptors: {open_files().items() ^ before.items()}"
@@ -216,6 +222,10 @@ def has_children() -> bool:
     except ChildProcessError:
         return False
     return True
+
+
+def _engine_threads() -> list[str]:
+    return [thread.name for thread in threading.enumerate() if thread.name.startswith("holdfast-")]
 
 
 def bury_children() -> None:

@@ -8,7 +8,8 @@ from collections.abc import Iterator
 
 import pytest
 
-from tests.fakes.client import TEXT, Client, Tale, client, frame_bytes, start_params
+from tests.fakes.client import Client, Tale, client, start_params
+from tests.fakes.frames import TEXT, frame_bytes
 from tests.fakes.server import Program, eventually, program_at, resident_bytes
 
 MIB = 1 << 20

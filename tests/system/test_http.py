@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from tests.fakes.client import Wire
+from tests.fakes.frames import Wire
 from tests.fakes.server import program_at
 
 UPGRADE = {

@@ -9,7 +9,8 @@ from pathlib import Path
 
 import pytest
 
-from tests.fakes.client import Client, Tale, Wire, start_params
+from tests.fakes.client import Client, Tale, start_params
+from tests.fakes.frames import Wire
 from tests.fakes.server import (
     COMMAND,
     PATIENCE,
@@ -22,7 +23,7 @@ from tests.fakes.server import (
     program_at,
 )
 
-STUBBORN = "trap '' TERM HUP INT; echo ready; while :; do sleep 1000; done"
+STUBBORN = "trap '' TERM HUP INT; sleep 1000 & echo ready; wait"
 
 
 async def load(url: str) -> Client:

@@ -10,7 +10,8 @@ from pathlib import Path
 
 import pytest
 
-from tests.fakes.client import Wire, client
+from tests.fakes.client import client
+from tests.fakes.frames import Wire
 from tests.fakes.server import Program, program, run_to_end
 
 

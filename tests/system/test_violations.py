@@ -6,17 +6,16 @@ from collections.abc import Iterator
 
 import pytest
 
-from tests.fakes.client import (
+from tests.fakes.client import Client, client
+from tests.fakes.frames import (
     BINARY,
     CLOSE,
     CONTINUATION,
     PING,
     PONG,
     TEXT,
-    Client,
     Frame,
     Wire,
-    client,
     frame_bytes,
     frame_head,
 )

@@ -8,7 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from tests.fakes.client import CLOSE, Client, Refusal, client, sha256, start_params, write_params
+from tests.fakes.client import Client, Refusal, client, sha256, start_params, write_params
+from tests.fakes.frames import CLOSE
 from tests.fakes.server import Program, descendants, eventually, held_program, program_at
 
 BLOCK = b"x" * 65_536
@@ -168,6 +169,26 @@ async def test_many_slow_starts_delay_nobody(url: str, tmp_path: Path) -> None:
                 await talking.result(start)
 
     assert tale.data() == b"hi\n"
+
+
+@pytest.mark.slow
+async def test_slow_starts_among_others_do_not_keep_the_others_output_open(url: str, tmp_path: Path) -> None:
+    """A stuck child must not hold the pipes of those that are started beside it, or they never close."""
+    async with client(url) as talking:
+        with held_program("/bin/cat", tmp_path / "held") as held:
+            slow, quick = [], [f"p{number}" for number in range(300)]
+            for number, name in enumerate(quick):
+                if number % 15 == 0:
+                    slow.append(talking.post("process/start", start_params(f"slow{number}", held.path)))
+                talking.post("process/start", start_params(name, "true"))
+
+            tales = [await talking.closed(name) for name in quick]
+            assert not any(start.done() for start in slow)
+            held.release()
+            for start in slow:
+                await talking.result(start)
+
+    assert {tuple(tale.exit_codes) for tale in tales} == {(0,)}
 
 
 @pytest.mark.slow

@@ -258,6 +258,8 @@ class LocalProcess:
         if self._stdin is None:
             return WriteStatus.STDIN_CLOSED
         if self._state is State.TERMINATING:
+            if self._stdin.has_accepted(write_id):
+                return WriteStatus.ACCEPTED
             raise StdinFailed
         self.writes += 1
         return self._stdin.try_write(data, write_id)

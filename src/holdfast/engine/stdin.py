@@ -48,11 +48,15 @@ class Stdin:
     def closed(self) -> bool:
         return self._fd is None
 
+    def has_accepted(self, write_id: str) -> bool:
+        """Whether a write of that identifier was accepted, as far as that is remembered."""
+        return self._ids is not None and write_id in self._ids
+
     def try_write(self, data: bytes, write_id: str) -> WriteStatus | None:
         """Queue ``data``, if that can be done without waiting."""
         if self._queue or self._line:
             if self._line or not self._has_room():
-                return WriteStatus.ACCEPTED if self._ids and write_id in self._ids else None
+                return WriteStatus.ACCEPTED if self.has_accepted(write_id) else None
             return self._take(data, write_id)
         if self._ids is None:
             self._ids = OrderedDict()

@@ -1,92 +1,18 @@
-"""``holdfast serve``: the composition, seen from outside the process."""
+"""``holdfast serve`` before its event loop: descriptors, limits and who guards the children."""
 
 from __future__ import annotations
 
 import os
+import resource
 import signal
-import socket
 import subprocess
 
 import pytest
 
 from tests.fakes.client import client
-from tests.fakes.server import COMMAND, PATIENCE, program, program_at, run_to_end
+from tests.fakes.server import COMMAND, PATIENCE, descendants, program_at
 
 pytestmark = pytest.mark.slow
-
-
-def test_the_bound_url_is_a_line_of_its_own_on_standard_output() -> None:
-    """Whoever starts the server with port 0 reads the port from there."""
-    with program() as default, program("--listen", "ws://[::1]:0") as other:
-        first, second = default.read_url(), other.read_url()
-
-    assert first.startswith("ws://127.0.0.1:")
-    assert second.startswith("ws://[::1]:")
-    assert int(first.rpartition(":")[2]) > 0
-
-
-async def test_several_listeners_serve_the_same_sessions(tmp_path_factory: pytest.TempPathFactory) -> None:
-    """A client may lose one way in and come back by another."""
-    path = tmp_path_factory.mktemp("sockets") / "s"
-    with program("--listen", "ws://127.0.0.1:0", "--listen", f"unix://{path}") as server:
-        tcp, unix = server.read_url(), server.read_url()
-        async with client(tcp) as first:
-            await first.start("p", "sleep", "1000")
-        async with client(unix, resume=first.session) as second:
-            running = await second.terminate("p")
-
-    assert running
-
-
-def test_a_port_in_use_is_refused_in_one_line() -> None:
-    """The system's own word for it, and which listener it was."""
-    with socket.socket() as taken:
-        taken.bind(("127.0.0.1", 0))
-        taken.listen()
-        url = f"ws://127.0.0.1:{taken.getsockname()[1]}"
-
-        refused = run_to_end("--listen", url)
-
-    assert (refused.returncode, refused.stdout) == (1, b"")
-    assert refused.stderr.decode() == f"Error: cannot listen on {url}: Address already in use\n"
-
-
-def test_a_listener_that_fails_takes_the_others_with_it() -> None:
-    """Half a server is worse than none: the operator must see the failure."""
-    with socket.socket() as taken:
-        taken.bind(("127.0.0.1", 0))
-        taken.listen()
-        refused = run_to_end(
-            "--listen", "ws://127.0.0.1:0", "--listen", f"ws://127.0.0.1:{taken.getsockname()[1]}"
-        )
-
-    assert refused.returncode == 1
-    assert b"Address already in use" in refused.stderr
-    assert b"Traceback" not in refused.stderr
-
-
-def test_standard_input_can_be_served_only_once() -> None:
-    """Two clients cannot share one stream."""
-    refused = run_to_end("--listen", "stdio", "--listen", "stdio://")
-
-    assert refused.returncode == 1
-    assert refused.stderr == b"Error: standard input and output can be served only once\n"
-
-
-@pytest.mark.parametrize("options", [(), ("--endpoint", "exec"), ("--concurrent-requests", "8")])
-async def test_the_options_for_compatibility_are_accepted(options: tuple[str, ...]) -> None:
-    """Command lines written for the reference work unchanged."""
-    with program_at(*options) as (_, url):
-        async with client(url) as talking:
-            assert await talking.call("environment/status") == {"status": "ready"}
-
-
-def test_the_hint_follows_each_url() -> None:
-    """Whoever wraps the program can tell its users what to try."""
-    with program("--listen", "ws://127.0.0.1:0", "--hint", "try {url} now") as server:
-        url, hint = server.read_url(), server.read_url()
-
-    assert hint == f"try {url} now"
 
 
 def test_closed_standard_streams_do_no_harm() -> None:
@@ -103,3 +29,31 @@ def test_closed_standard_streams_do_no_harm() -> None:
 
     assert url.startswith("ws://127.0.0.1:")
     assert code == 0
+
+
+async def test_the_server_raises_its_own_limit_of_files_and_children_keep_the_old_one() -> None:
+    """Thousands of processes need thousands of descriptors; programs that use select() must not get them."""
+    hard = resource.getrlimit(resource.RLIMIT_NOFILE)[1]
+    command = ["/bin/sh", "-c", 'ulimit -Sn 256; exec "$@"', "sh", *COMMAND, "--listen", "ws://127.0.0.1:0"]
+    server = subprocess.Popen(command, stdout=subprocess.PIPE)
+    assert server.stdout is not None
+    with server, server.stdout:
+        url = server.stdout.readline().decode().strip()
+        own = resource.prlimit(server.pid, resource.RLIMIT_NOFILE)
+        async with client(url) as talking:
+            # The limit is set right after the start; a child that looks later sees it.
+            await talking.start("p", "sh", "-c", "read go; ulimit -Sn", pipeStdin=True)
+            await talking.write("p", b"\n", "w")
+            tale = await talking.closed("p")
+        server.send_signal(signal.SIGTERM)
+
+    assert own == (hard, hard)
+    assert tale.data() == b"256\n"
+
+
+def test_one_process_guards_the_children_and_ends_with_the_server() -> None:
+    """It is there before the first child is."""
+    with program_at() as (server, _):
+        family = descendants(server.pid)
+
+    assert len(family) == 1

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import array
 import asyncio
+import fcntl
 import os
 import pty
+import termios
 import tty
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -15,7 +18,7 @@ from holdfast.backend import Valve
 from holdfast.engine.output import READ_SIZE, Output
 from holdfast.model import Stream
 from holdfast.poller import Poller
-from tests.fakes.process import PATIENCE, open_files
+from tests.fakes.process import PATIENCE, eventually, open_files
 
 
 class Listener:
@@ -62,6 +65,7 @@ class Line:
             fd, self.child = os.pipe()
         os.set_blocking(fd, False)
         os.set_blocking(self.child, False)
+        self.fd = fd
         loop = asyncio.get_running_loop()
         self.listener = Listener()
         self.poller = Poller()
@@ -139,12 +143,21 @@ async def test_no_piece_is_larger_than_one_read(*, terminal: bool) -> None:
         assert max(map(len, made.listener.pieces)) <= READ_SIZE
 
 
+def waiting(fd: int) -> int:
+    """Bytes that one read would give."""
+    count = array.array("i", [0])
+    fcntl.ioctl(fd, termios.FIONREAD, count)
+    return count[0]
+
+
 async def test_what_a_terminal_gives_in_parts_is_joined() -> None:
     """A terminal gives at most 4 KiB per read: one chunk of each would be many small messages."""
     with line(terminal=True) as made:
-        total = made.fill()
-        assert total > 8192
+        made.output.pause()
+        assert made.fill() > 8192
+        await eventually(lambda: waiting(made.fd) == 4095)
 
+        made.output.resume()
         await made.listener.when(lambda: bool(made.listener.pieces))
 
         assert len(made.listener.pieces[0]) > 4096

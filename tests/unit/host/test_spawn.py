@@ -22,6 +22,7 @@ from tests.fakes.process import (
     Ran,
     blocked_signals,
     command,
+    eventually,
     ignored_signals,
     nothing_left_open,
     read_until,
@@ -83,12 +84,16 @@ def inheritable() -> Iterator[int]:
 @BOTH
 @pytest.mark.parametrize("stdin", [False, True])
 @pytest.mark.usefixtures("inheritable")
-def test_only_the_three_standard_files_are_open(terminal: Size | None, *, stdin: bool) -> None:
+async def test_only_the_three_standard_files_are_open(terminal: Size | None, *, stdin: bool) -> None:
     """A descriptor too many keeps somebody's pipe open, or gives a child what is not its own."""
     seal_descriptors()
 
     with started(command(*SLEEP, terminal=terminal, stdin=stdin)) as child:
-        assert sorted(os.listdir(f"/proc/{child.pid}/fd")) == ["0", "1", "2"]
+        # At its beginning a program opens the libraries it needs, and closes them.
+        await eventually(
+            lambda: sorted(os.listdir(f"/proc/{child.pid}/fd")) == ["0", "1", "2"],
+            lambda: str(os.listdir(f"/proc/{child.pid}/fd")),
+        )
 
 
 def files(pid: int) -> list[str]:

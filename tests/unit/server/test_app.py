@@ -3,17 +3,21 @@
 from __future__ import annotations
 
 import asyncio
+import logging
 import os
 import socket
 import stat
+import struct
 from pathlib import Path
+from urllib.parse import urlsplit
 
 import pytest
 
 from holdfast.config import ConnectionLimits, EngineLimits, SessionLimits
 from holdfast.server.listen import BadListen, Tcp, Unix
 from holdfast.telemetry import Tally
-from tests.fakes.client import CLOSE, Client, Refusal, Wire, client, page_bytes, start_params
+from tests.fakes.client import Client, Refusal, client, page_bytes, start_params
+from tests.fakes.frames import CLOSE, Wire
 from tests.fakes.server import PATIENCE, descendants, eventually, held_program, inside, is_same
 
 # Listening.
@@ -80,6 +84,24 @@ async def test_connections_are_counted_until_they_end() -> None:
         await eventually(lambda: server.server.connections == 0)
 
     assert during == 2
+
+
+async def test_a_peer_that_is_gone_before_it_is_accepted_harms_nobody(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    """Port scanners do this all day."""
+    with caplog.at_level(logging.WARNING):
+        async with inside() as server:
+            address = urlsplit(server.url)
+            for _ in range(5):
+                gone = socket.create_connection((address.hostname, address.port))
+                gone.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
+                gone.close()
+            async with client(server.url) as talking:
+                status = await talking.call("environment/status")
+
+    assert status == {"status": "ready"}
+    assert [record for record in caplog.records if record.name.startswith("holdfast")] == []
 
 
 # Sessions that end by themselves.

@@ -10,21 +10,8 @@ import socket
 import pytest
 
 from holdfast.config import ConnectionLimits
-from tests.fakes.client import (
-    CLOSE,
-    CONTINUATION,
-    PING,
-    PONG,
-    TEXT,
-    Client,
-    Frame,
-    Wire,
-    client,
-    frame_bytes,
-    frame_head,
-    page_bytes,
-    sha256,
-)
+from tests.fakes.client import Client, client, page_bytes, sha256
+from tests.fakes.frames import CLOSE, CONTINUATION, PING, PONG, TEXT, Frame, Wire, frame_bytes, frame_head
 from tests.fakes.server import PATIENCE, eventually, inside
 
 
@@ -56,6 +43,7 @@ def _nodelay_of_peers(address: object) -> list[int]:
 QUICK = ConnectionLimits(ping_seconds=0.05, pong_seconds=0.04)
 
 
+@pytest.mark.slow
 async def test_a_peer_that_answers_pings_stays() -> None:
     """Silence is not death: an idle client is asked and answers."""
     async with inside(connections=QUICK) as server:
@@ -86,6 +74,7 @@ async def test_the_pong_deadline_detaches_a_dead_peer() -> None:
     assert running
 
 
+@pytest.mark.slow
 async def test_a_peer_that_talks_needs_no_pong() -> None:
     """Any byte is a sign of life."""
     async with inside(connections=ConnectionLimits(ping_seconds=0.1, pong_seconds=0.09)) as server:
@@ -130,6 +119,7 @@ async def test_a_slow_handshake_is_cut(said: bytes) -> None:
     assert answer == b"" or answer.startswith(b"HTTP/1.1 200 ")
 
 
+@pytest.mark.slow
 async def test_an_open_connection_is_not_cut_by_the_handshakes_time() -> None:
     """The deadline is for the upgrade only."""
     limits = ConnectionLimits(handshake_seconds=0.1)
