@@ -28,6 +28,9 @@ class MemoryChannel:
         self.ends: list[tuple[str, bool]] = []
         self.alive = True
 
+    def flush(self) -> None:
+        """Nothing is gathered here."""
+
     def write(self, *parts: bytes) -> None:
         self.sent.append(json.loads(b"".join(parts)))
 

@@ -29,6 +29,9 @@ class Channel(Protocol):
     def write(self, *parts: bytes) -> None:
         """Send one message, given in parts.  Never waits; does nothing after the end."""
 
+    def flush(self) -> None:
+        """Send now what was gathered."""
+
     @property
     def unsent(self) -> int:
         """Bytes written and not yet taken by the system."""
@@ -89,6 +92,7 @@ class Connection:
             endpoint,
             self._conversation,
             send=self.send,
+            flush=channel.flush,
             spawn=self._own,
             wait_alone=self._wait_alone,
             telemetry=telemetry,

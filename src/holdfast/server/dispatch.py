@@ -48,6 +48,7 @@ class Dispatch:
 
     __slots__ = (
         "_conversation",
+        "_flush",
         "_held",
         "_limits",
         "_methods",
@@ -66,6 +67,7 @@ class Dispatch:
         conversation: Conversation,
         *,
         send: Callable[..., None],
+        flush: Callable[[], None],
         spawn: Callable[[Coroutine[Any, Any, None], bool], None],
         wait_alone: Callable[[bool], None],
         telemetry: Telemetry,
@@ -73,12 +75,14 @@ class Dispatch:
     ) -> None:
         """
         Args:
+            flush: Sends at once what ``send`` would gather.
             spawn: Runs a coroutine as a task of the connection; True if it outlives it.
             wait_alone: Told True when nothing else may be taken in, False when it may again.
         """
         self._methods = endpoint.methods
         self._conversation = conversation
         self._send = send
+        self._flush = flush
         self._spawn = spawn
         self._wait_alone = wait_alone
         self._telemetry = telemetry
@@ -163,6 +167,8 @@ class Dispatch:
         else:
             self._succeed(request, result, received, started)
         finally:
+            # Outside of any batch of events: nothing is gained by waiting for more to send.
+            self._flush()
             self._count(-size)
             if method.starts:
                 self._release(method.name_of(params))

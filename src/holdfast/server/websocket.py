@@ -211,7 +211,7 @@ class WebSocketChannel(asyncio.BufferedProtocol):
         if self._phase is Phase.OPEN:
             echo = payload[:2] if code != CloseCode.NO_STATUS else b""
             self._write_frame(header(CLOSE, len(echo)) + echo)
-        self._flush()
+        self.flush()
         self._transport.close()
         self._close()
 
@@ -226,12 +226,12 @@ class WebSocketChannel(asyncio.BufferedProtocol):
             return
         batch = self._batch
         if not batch:
-            self._poller.defer(self._flush)
+            self._poller.defer(self.flush)
         batch.append(SHORT_TEXT[size] if size < 126 else header(TEXT, size))
         batch += parts
         self._batch_size += size
         if self._batch_size > _FLUSH_AT:
-            self._flush()
+            self.flush()
 
     def _write_fragments(self, message: bytes) -> None:
         step = self._limits.fragment_bytes
@@ -242,11 +242,11 @@ class WebSocketChannel(asyncio.BufferedProtocol):
 
     def _write_frame(self, *parts: bytes) -> None:
         if not self._batch:
-            self._poller.defer(self._flush)
+            self._poller.defer(self.flush)
         self._batch += parts
         self._batch_size += sum(map(len, parts))
 
-    def _flush(self) -> None:
+    def flush(self) -> None:
         """Send everything of this batch of events at once."""
         batch = self._batch
         if batch and self._phase is not Phase.CLOSED:
@@ -277,7 +277,7 @@ class WebSocketChannel(asyncio.BufferedProtocol):
     def _on_ping_due(self) -> None:
         self._heard = False
         self._write_frame(header(PING, 0))
-        self._flush()
+        self.flush()
         waiting = self.unsent
         self._set_timer(self._limits.pong_seconds, lambda: self._on_pong_due(waiting))
 
@@ -320,7 +320,7 @@ class WebSocketChannel(asyncio.BufferedProtocol):
         if self._phase is Phase.OPEN:
             self._phase = Phase.CLOSING
             self._write_frame(close_frame(code, reason))
-            self._flush()
+            self.flush()
             self._set_timer(self._limits.close_seconds, self._transport.abort)
 
     def _close(self) -> None:
