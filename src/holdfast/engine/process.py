@@ -316,18 +316,40 @@ class LocalWatch:
     __slots__ = ("_process", "valve", "watcher")
 
     def __init__(self, process: LocalProcess, watcher: Watcher, valve: Valve | None) -> None:
-        self._process = process
+        self._process: LocalProcess | None = process
         self.watcher = watcher
         self.valve = valve
 
     def stop(self) -> None:
-        self._process.drop(self)
+        process, self._process = self._process, None
+        if process is not None:
+            process.drop(self)
+            # A watcher usually holds its watch: what knows each other in a circle is
+            # not freed when it is no longer needed, but when somebody looks for it.
+            self.watcher = _NOBODY
 
     def fail(self) -> None:
-        _log.exception("a watcher of process %d failed and is removed", self._process.pid)
+        if self._process is not None:
+            _log.exception("a watcher of process %d failed and is removed", self._process.pid)
         self.stop()
 
 
 def _settle(event: asyncio.Future[None]) -> None:
     if not event.done():
         event.set_result(None)
+
+
+class _Nobody:
+    """The watcher of a watch that was stopped."""
+
+    def output(self, chunk: Chunk) -> None:
+        pass
+
+    def exited(self, seq: int, code: int) -> None:
+        pass
+
+    def closed(self, seq: int) -> None:
+        pass
+
+
+_NOBODY = _Nobody()

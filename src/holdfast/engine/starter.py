@@ -23,6 +23,9 @@ from .children import Child
 _STUCK = 0.01
 """Seconds without any start finishing before another thread is added."""
 
+_SPARE = 10.0
+"""Seconds without work after which a thread that is not the only one ends."""
+
 MOST_THREADS = 32
 """Threads at the most: so many starts can be stuck before others have to queue."""
 
@@ -39,6 +42,7 @@ class Starter:
         self._unfinished = 0
         self._finished_at = 0.0
         self._threads = 0
+        self._lock = threading.Lock()  # Guards the count of threads.
         self._check: asyncio.TimerHandle | None = None
 
     async def start(self, spec: Spec) -> Child:
@@ -71,7 +75,8 @@ class Starter:
             self._check.cancel()
 
     def _add_thread(self) -> None:
-        self._threads += 1
+        with self._lock:
+            self._threads += 1
         threading.Thread(target=self._work, name="holdfast-start", daemon=True).start()
 
     def _on_check(self) -> None:
@@ -97,8 +102,23 @@ class Starter:
     # In the threads.
 
     def _work(self) -> None:
-        while (job := self._jobs.get()) is not None:
+        while True:
+            try:
+                job = self._jobs.get(timeout=_SPARE)
+            except queue.Empty:
+                if self._retire():
+                    return
+                continue
+            if job is None:
+                return
             job()
+
+    def _retire(self) -> bool:
+        """Whether this thread, which has nothing to do, is one too many."""
+        with self._lock:
+            spare = self._threads > 1
+            self._threads -= spare
+        return spare
 
     def _start(self, spec: Spec, answer: asyncio.Future[Child]) -> None:
         outcome: Child | Exception
