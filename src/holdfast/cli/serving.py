@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import asyncio
+import ctypes
 import gc
 import signal as signals
 import sys
@@ -29,6 +30,12 @@ _STOPS = (signals.SIGTERM, signals.SIGINT)
 
 _SETTLE = 0.5
 """Seconds after the start at which the server is assumed to go on running."""
+
+_TIDY = 15.0
+"""Seconds between looks at whether there was a burst."""
+
+_BURST = 1000
+"""Processes within that time that make one."""
 
 _GC_THRESHOLD = 50_000
 """Objects made before the collector looks at the youngest: its pauses are what a tail latency is made of."""
@@ -79,6 +86,7 @@ async def _serve(arguments: argparse.Namespace, where: list[Listen], spawner: Sp
                 # Standard output may be the protocol's: then it carries nothing else.
                 _announce(url, arguments.hint, to_stderr=Stdio() in where)
         loop.call_later(_SETTLE, _settle)
+        _Tidying(backend, loop)
         await stop.wait()
     finally:
         for number in _STOPS:
@@ -104,6 +112,33 @@ def _settle() -> None:
     gc.collect()
     gc.freeze()
     gc.set_threshold(_GC_THRESHOLD, 20, 50)
+
+
+class _Tidying:
+    """Gives memory back some time after a burst of processes.
+
+    The interpreter keeps freed objects for later use, a few in every block of
+    memory, which keeps the blocks from going back to the system.
+    """
+
+    def __init__(self, backend: LocalBackend, loop: asyncio.AbstractEventLoop) -> None:
+        self._backend = backend
+        self._loop = loop
+        self._seen = 0
+        self._rounds = 0
+        self._trim = getattr(ctypes.CDLL(None), "malloc_trim", None)
+        loop.call_later(_TIDY, self._on_time)
+
+    def _on_time(self) -> None:
+        if self._backend.closed - self._seen >= _BURST:
+            self._rounds = 3  # What closed now is forgotten within the next one or two.
+        self._seen = self._backend.closed
+        if self._rounds:
+            self._rounds -= 1
+            gc.collect()
+            if self._trim is not None:
+                self._trim(0)
+        self._loop.call_later(_TIDY, self._on_time)
 
 
 def _engine_limits(arguments: argparse.Namespace) -> EngineLimits:

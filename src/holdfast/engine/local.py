@@ -40,6 +40,8 @@ class LocalBackend:
         self._starting = 0
         self._closing = False
         self._all_closed: asyncio.Future[None] | None = None
+        self.closed = 0
+        """Processes that have closed, since the beginning."""
 
     async def start(self, spec: Spec) -> LocalProcess:
         most = 0 if self._closing else self._limits.processes
@@ -81,6 +83,7 @@ class LocalBackend:
 
     def _on_closed(self, process: LocalProcess) -> None:
         self._live.discard(process)
+        self.closed += 1
         if self._all_closed is not None and not self._live:
             self._give_up()
 
