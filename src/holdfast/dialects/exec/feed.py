@@ -88,4 +88,5 @@ class Feed:
         client = self._session.client
         if client is not None:
             client.send(b'{"method":"process/closed","params":{"processId":%b,"seq":%d}}' % (self._name, seq))
+        self.watch.stop()  # Nothing follows; what is kept of a closed process should be small.
         self._record.closed(self._session, self)
