@@ -9,6 +9,7 @@ import gc
 import signal as signals
 import sys
 from dataclasses import replace
+from typing import Protocol
 
 from holdfast.config import EngineLimits, SessionLimits
 from holdfast.dialects.exec.endpoint import ExecEndpoint
@@ -86,7 +87,7 @@ async def _serve(arguments: argparse.Namespace, where: list[Listen], spawner: Sp
                 # Standard output may be the protocol's: then it carries nothing else.
                 _announce(url, arguments.hint, to_stderr=Stdio() in where)
         loop.call_later(_SETTLE, _settle)
-        _Tidying(backend, loop)
+        Tidying(backend, loop)
         await stop.wait()
     finally:
         for number in _STOPS:
@@ -114,22 +115,29 @@ def _settle() -> None:
     gc.set_threshold(_GC_THRESHOLD, 20, 50)
 
 
-class _Tidying:
+class Counting(Protocol):
+    """A backend that says how many of its processes have closed."""
+
+    closed: int
+
+
+class Tidying:
     """Gives memory back some time after a burst of processes.
 
     The interpreter keeps freed objects for later use, a few in every block of
     memory, which keeps the blocks from going back to the system.
     """
 
-    def __init__(self, backend: LocalBackend, loop: asyncio.AbstractEventLoop) -> None:
+    def __init__(self, backend: Counting, loop: asyncio.AbstractEventLoop) -> None:
         self._backend = backend
         self._loop = loop
         self._seen = 0
         self._rounds = 0
         self._trim = getattr(ctypes.CDLL(None), "malloc_trim", None)
-        loop.call_later(_TIDY, self._on_time)
+        loop.call_later(_TIDY, self.on_time)
 
-    def _on_time(self) -> None:
+    def on_time(self) -> None:
+        """Look, tidy up if there is reason to, and come back later."""
         if self._backend.closed - self._seen >= _BURST:
             self._rounds = 3  # What closed now is forgotten within the next one or two.
         self._seen = self._backend.closed
@@ -138,7 +146,7 @@ class _Tidying:
             gc.collect()
             if self._trim is not None:
                 self._trim(0)
-        self._loop.call_later(_TIDY, self._on_time)
+        self._loop.call_later(_TIDY, self.on_time)
 
 
 def _engine_limits(arguments: argparse.Namespace) -> EngineLimits:

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import asyncio
+import gc
 import socket
 
 import pytest
 
+from holdfast.cli import serving
 from tests.fakes.client import client
 from tests.fakes.server import program, program_at, run_to_end
 
@@ -84,3 +87,36 @@ def test_the_hint_follows_each_url() -> None:
         url, hint = server.read_url(), server.read_url()
 
     assert hint == f"try {url} now"
+
+
+class Counter:
+    """As much of a backend as the tidying looks at."""
+
+    closed = 0
+
+
+def test_memory_is_given_back_for_a_while_after_a_burst_and_only_then(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """What a burst leaves behind is freed within the half minute that it is kept; a quiet server is left alone."""
+    collections: list[int] = []
+    monkeypatch.setattr(gc, "collect", lambda: collections.append(1))
+    loop = asyncio.new_event_loop()
+    backend = Counter()
+    tidying = serving.Tidying(backend, loop)
+
+    def rounds(count: int) -> int:
+        collections.clear()
+        for _ in range(count):
+            tidying.on_time()
+        return len(collections)
+
+    try:
+        assert rounds(2) == 0
+        backend.closed = 999
+        assert rounds(1) == 0
+        backend.closed += 1000
+        assert rounds(5) == 3
+        assert rounds(2) == 0
+    finally:
+        loop.close()
