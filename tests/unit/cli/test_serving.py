@@ -98,7 +98,7 @@ class Counter:
 def test_memory_is_given_back_for_a_while_after_a_burst_and_only_then(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    """What a burst leaves behind is freed within the half minute that it is kept; a quiet server is left alone."""
+    """A burst is kept for half a minute and then forgotten; a quiet server is left alone."""
     collections: list[int] = []
     monkeypatch.setattr(gc, "collect", lambda: collections.append(1))
     loop = asyncio.new_event_loop()
