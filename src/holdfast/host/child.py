@@ -80,4 +80,3 @@ class Child:
     def release(self) -> None:
         """Give back what is left once the child was reaped."""
         os.close(self.exit_fd)
-        self.outputs = ()
