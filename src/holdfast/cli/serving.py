@@ -32,7 +32,7 @@ _STOPS = (signals.SIGTERM, signals.SIGINT)
 _SETTLE = 0.5
 """Seconds after the start at which the server is assumed to go on running."""
 
-_TIDY = 15.0
+_TIDY = 10.0
 """Seconds between looks at whether there was a burst."""
 
 _BURST = 1000
@@ -139,7 +139,8 @@ class Tidying:
     def on_time(self) -> None:
         """Look, tidy up if there is reason to, and come back later."""
         if self._backend.closed - self._seen >= _BURST:
-            self._rounds = 3  # What closed now is forgotten within the next one or two.
+            # What closed up to now is forgotten in 30 s, the tail of the burst one look later.
+            self._rounds = 5
         self._seen = self._backend.closed
         if self._rounds:
             self._rounds -= 1

@@ -29,6 +29,9 @@ class Child(Protocol):
     def outputs(self) -> tuple[tuple[Stream, int], ...]:
         """Ours to read and to close; they do not block."""
 
+    def hand_over(self) -> None:
+        """Forget ``stdin`` and ``outputs``, which the caller has noted."""
+
     def signal(self, number: int) -> None:
         """Send a signal to the child's group; only before ``reap`` has given a code."""
 

@@ -40,6 +40,7 @@ class LocalBackend:
         self._starting = 0
         self._closing = False
         self._all_closed: asyncio.Future[None] | None = None
+        self._remove = self._on_closed  # One for all: a method is made anew whenever it is named.
         self.closed = 0
         """Processes that have closed, since the beginning."""
 
@@ -61,7 +62,7 @@ class LocalBackend:
             loop=self._loop,
             poller=self._poller,
             limits=self._limits,
-            on_closed=self._on_closed,
+            on_closed=self._remove,
         )
         self._live.add(process)
         return process

@@ -96,6 +96,7 @@ class LocalProcess:
         self._outputs = tuple(
             Output(stream, fd, self, loop=loop, poller=poller) for stream, fd in child.outputs
         )
+        child.hand_over()
         self._exit_watched = True
         poller.add(child.exit_fd, self)
 
@@ -161,6 +162,8 @@ class LocalProcess:
             case State.CLOSED:
                 self._seq += 1
                 self._tell("closed")
+                for watch in self._watches:
+                    watch.stop()  # Nothing follows; what is kept of a closed process should be small.
                 self._on_closed(self)
 
     def _tell(self, event: str, *facts: int) -> None:

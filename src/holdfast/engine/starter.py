@@ -112,6 +112,7 @@ class Starter:
             if job is None:
                 return
             job()
+            del job  # Or the last child's request would live on until the next.
 
     def _retire(self) -> bool:
         """Whether this thread, which has nothing to do, is one too many."""

@@ -38,6 +38,10 @@ class Child:
         self.outputs = outputs
         self._before_reap = before_reap
 
+    def hand_over(self) -> None:
+        """Forget ``stdin`` and ``outputs``: somebody else has noted them."""
+        self.stdin, self.outputs = None, ()
+
     def signal(self, number: int) -> None:
         """Send a signal to the child's group.  Only for a child that was not reaped.
 

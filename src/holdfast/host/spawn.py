@@ -122,6 +122,8 @@ class Spawner:
         """
         self._environment = environment
         self._guardian = guardian
+        # One for all: a method is made anew whenever it is named, and every child keeps this.
+        self._before_reap = None if guardian is None else guardian.forget
         self._files_limit = files_limit
 
     def start(self, spec: Spec) -> Child:
@@ -173,7 +175,7 @@ class Spawner:
                 pid,
                 stdin=stdin,
                 outputs=outputs,
-                before_reap=guardian.forget if guardian is not None else None,
+                before_reap=self._before_reap,
             )
         except OSError as error:
             # Without a descriptor for its end the child cannot be watched.

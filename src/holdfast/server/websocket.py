@@ -269,17 +269,16 @@ class WebSocketChannel(asyncio.BufferedProtocol):
 
     # Life signs.
 
-    def _set_timer(self, seconds: float, callback: Callable[[], None]) -> None:
+    def _set_timer(self, seconds: float, callback: Callable[..., None], *facts: int) -> None:
         if self._timer is not None:
             self._timer.cancel()
-        self._timer = self._loop.call_later(seconds, callback)
+        self._timer = self._loop.call_later(seconds, callback, *facts)
 
     def _on_ping_due(self) -> None:
         self._heard = False
         self._write_frame(header(PING, 0))
         self.flush()
-        waiting = self.unsent
-        self._set_timer(self._limits.pong_seconds, lambda: self._on_pong_due(waiting))
+        self._set_timer(self._limits.pong_seconds, self._on_pong_due, self.unsent)
 
     def _on_pong_due(self, waiting: int) -> None:
         # A peer that is slow to read what we sent before the ping is alive, too.

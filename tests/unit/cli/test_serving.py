@@ -116,7 +116,7 @@ def test_memory_is_given_back_for_a_while_after_a_burst_and_only_then(
         backend.closed = 999
         assert rounds(1) == 0
         backend.closed += 1000
-        assert rounds(5) == 3
+        assert rounds(7) == 5
         assert rounds(2) == 0
     finally:
         loop.close()

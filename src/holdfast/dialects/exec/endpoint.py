@@ -38,7 +38,7 @@ class ExecEndpoint:
         self.sessions = Sessions(self.limits)
         self.loop = loop
         self.telemetry = telemetry
-        self._closed: Expiry[tuple[Session, Feed]] = Expiry(self.limits.closed_seconds)
+        self._closed: Expiry[Feed] = Expiry(self.limits.closed_seconds)
         self._returned: Expiry[tuple[Session, int]] = Expiry(self.limits.detached_seconds)
         self._timer: asyncio.TimerHandle | None = None
 
@@ -102,8 +102,8 @@ class ExecEndpoint:
     def _finished(self, feed: Feed, result: str) -> None:
         self.telemetry.process_finished(result, self.loop.time() - feed.started)
 
-    def closed(self, session: Session, feed: Feed) -> None:
-        self._closed.add((session, feed), self.loop.time())
+    def closed(self, feed: Feed) -> None:
+        self._closed.add(feed, self.loop.time())
         self._arm()
 
     # One timer for everything that ends by itself.
@@ -121,8 +121,8 @@ class ExecEndpoint:
         now = self.loop.time()
         for session in self.sessions.expire(now):
             self._end(session)
-        for session, feed in self._closed.due(now):
-            session.scope.release(feed.name)
+        for feed in self._closed.due(now):
+            feed.session.scope.release(feed.name)
             feed.process.forget()
         for session, turn in self._returned.due(now):
             if session.turn == turn:

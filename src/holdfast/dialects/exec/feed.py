@@ -10,7 +10,7 @@ from typing import Protocol
 
 import msgspec
 
-from holdfast.backend import Process, Watch
+from holdfast.backend import Process
 from holdfast.dialects import base64
 from holdfast.model import Chunk, Stream
 
@@ -27,7 +27,7 @@ class Record(Protocol):
 
     def exited(self, feed: Feed, code: int) -> None: ...
 
-    def closed(self, session: Session, feed: Feed) -> None: ...
+    def closed(self, feed: Feed) -> None: ...
 
 
 class Feed:
@@ -37,10 +37,10 @@ class Feed:
     away; then nothing is told, and what was missed can be read.
     """
 
-    __slots__ = ("_name", "_record", "_session", "name", "process", "roomy", "started", "terminated", "watch")
+    __slots__ = ("_name", "_record", "name", "process", "roomy", "session", "started", "terminated")
 
     def __init__(self, session: Session, name: str, process: Process, record: Record, *, now: float) -> None:
-        self._session = session
+        self.session = session
         self._record = record
         self._name = _encode(name)
         self.name = name
@@ -50,12 +50,12 @@ class Feed:
         """Whether anybody asked for its end; only for the record."""
         self.roomy = False
         """Whether it keeps more output than an attached client needs."""
-        self.watch: Watch = process.watch(self, session.valve)
+        process.watch(self, session.valve)
 
     # Implements ``backend.Watcher``.
 
     def output(self, chunk: Chunk) -> None:
-        client = self._session.client
+        client = self.session.client
         if client is None:
             return
         # Comparing is faster than any look-up by an enum's member.
@@ -76,7 +76,7 @@ class Feed:
             )
 
     def exited(self, seq: int, code: int) -> None:
-        client = self._session.client
+        client = self.session.client
         if client is not None:
             client.send(
                 b'{"method":"process/exited","params":{"processId":%b,"seq":%d,"exitCode":%d,'
@@ -85,8 +85,7 @@ class Feed:
         self._record.exited(self, code)
 
     def closed(self, seq: int) -> None:
-        client = self._session.client
+        client = self.session.client
         if client is not None:
             client.send(b'{"method":"process/closed","params":{"processId":%b,"seq":%d}}' % (self._name, seq))
-        self.watch.stop()  # Nothing follows; what is kept of a closed process should be small.
-        self._record.closed(self._session, self)
+        self._record.closed(self)

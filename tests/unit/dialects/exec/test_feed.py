@@ -22,8 +22,8 @@ class Ledger:
     def exited(self, feed: Feed, code: int) -> None:
         self.entries.append(("exited", feed, code))
 
-    def closed(self, session: Session, feed: Feed) -> None:
-        self.entries.append(("closed", session, feed))
+    def closed(self, feed: Feed) -> None:
+        self.entries.append(("closed", feed))
 
 
 class Scene:
@@ -110,7 +110,7 @@ def test_while_the_client_is_away_nothing_is_told_and_the_record_is_kept() -> No
     scene.process.close()
 
     assert scene.client.raw == []
-    assert scene.ledger.entries == [("exited", scene.feed, 1), ("closed", scene.session, scene.feed)]
+    assert scene.ledger.entries == [("exited", scene.feed, 1), ("closed", scene.feed)]
 
 
 def test_a_client_that_came_back_is_told_what_happens_from_then_on() -> None:
