@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Protocol
 
-from .model import Chunk, HostInfo, Page, Spec, WriteStatus
+from .model import Chunk, HostInfo, Page, Size, Spec, WriteStatus
 
 
 class Watcher(Protocol):
@@ -105,8 +105,8 @@ class Process(Protocol):
     def try_read(self, *, after: int = 0, limit: int | None = None, wait: float = 0.0) -> Page | None:
         """``read``, if it can be answered without waiting; None if not."""
 
-    async def write(self, data: bytes, *, write_id: str) -> WriteStatus:
-        """Hand bytes to the child's stdin, once per ``write_id``.
+    async def write(self, data: bytes, *, write_id: str | None = None) -> WriteStatus:
+        """Hand bytes to the child's stdin, once per ``write_id`` if there is one.
 
         Returns when the bytes are queued; waits while the queue is full.  Calls
         take effect in the order they were made.  A ``write_id`` that was accepted
@@ -117,11 +117,34 @@ class Process(Protocol):
             StdinFailed: The process is being terminated.
         """
 
-    def try_write(self, data: bytes, *, write_id: str) -> WriteStatus | None:
+    def try_write(self, data: bytes, *, write_id: str | None = None) -> WriteStatus | None:
         """``write``, if it can be done without waiting; None if not."""
 
-    async def interrupt(self) -> None:
-        """Send SIGINT to the process group.  Does nothing once the process has exited."""
+    def close_stdin(self) -> None:
+        """Take no more for stdin, and close it once everything offered before is written.
+
+        A terminal stays as it is: closing our side would not be the end of its input.
+        """
+
+    def resize(self, size: Size) -> None:
+        """Give the terminal another size.  Does nothing once it is gone.
+
+        Raises:
+            NoTerminal: There never was one.
+        """
+
+    def signal(self, number: int) -> None:
+        """Send a signal to the process group.  Does nothing once the process has exited.
+
+        Raises:
+            SignalFailed: The system refused.
+        """
+
+    def drain(self) -> None:
+        """Tell at once what was said up to now, whether or not a valve is open.
+
+        Bounded by what is waiting at this moment, whoever goes on talking.
+        """
 
     async def terminate(self) -> bool:
         """Kill the process group; say whether there was anything to kill.
@@ -131,7 +154,7 @@ class Process(Protocol):
         """
 
     def retain(self, limit: int) -> None:
-        """Keep at most this many bytes of output from now on."""
+        """Keep at most this many bytes of output from now on; 0 keeps nothing."""
 
     def retained(self) -> int:
         """How many bytes of output are kept."""

@@ -90,6 +90,13 @@ class StartCancelled(_Named):
         return f"the start of process {self.name!r} was cancelled"
 
 
+class NoTerminal(Refused):
+    """The process has pipes, and pipes have no size."""
+
+    def __str__(self) -> str:
+        return "the process has no terminal"
+
+
 class SessionUnknown(Refused):
     """No session goes by this identifier: it never existed, or it expired."""
 

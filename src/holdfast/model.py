@@ -63,8 +63,11 @@ class Spec:
     """The program and its arguments; the program is looked up in PATH of ``env``."""
     cwd: str
     """An absolute path."""
-    env: Mapping[str, str]
-    """The child's variables: all of them, or what is laid over those of ``env_policy``."""
+    env: Mapping[str, str | None]
+    """The child's variables: all of them, or what is laid over those of ``env_policy``.
+
+    None takes a variable away.
+    """
     env_policy: EnvPolicy | None = None
     """What the child inherits from the host; without one, nothing."""
     terminal: Size | None = None

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import signal as signals
+
 import pytest
 
 from holdfast.backend import Backend
@@ -143,7 +145,7 @@ async def test_interrupt_reaches_the_whole_group(backend: Backend, gate: Gate) -
     recorder = record(process := await backend.start(sh(script)))
     await gate.reached()
 
-    await process.interrupt()
+    process.signal(signals.SIGINT)
 
     await recorder.until("closed")
     assert recorder.outline == [("stdout", b"subshell\nshell\nend\n"), ("exited", 0), ("closed",)]
@@ -154,10 +156,10 @@ async def test_interrupting_what_has_exited_does_nothing(backend: Backend, gate:
     recorder = record(process := await backend.start(sh(f"({gate.shell}; echo alive) & exit 0")))
     await recorder.until("exited", 0)
 
-    await process.interrupt()
+    process.signal(signals.SIGINT)
     await gate.reached()
     gate.open()
 
     await recorder.until("stdout", b"alive\n")
     await recorder.until("closed")
-    await process.interrupt()
+    process.signal(signals.SIGINT)

@@ -12,7 +12,7 @@ from holdfast.backend import Valve, Watcher
 from holdfast.config import SessionLimits
 from holdfast.dialects.exec.endpoint import ExecConversation, ExecEndpoint
 from holdfast.dialects.exec.methods import METHODS
-from holdfast.model import Chunk, HostInfo, Page, Spec, Stream, WriteStatus
+from holdfast.model import Chunk, HostInfo, Page, Size, Spec, Stream, WriteStatus
 from holdfast.telemetry import Tally
 from holdfast.wire import jsonrpc
 
@@ -107,16 +107,25 @@ class FakeProcess:
         self.calls.append(("try_read", after, limit, wait))
         return None if self.reads_wait else self.page
 
-    async def write(self, data: bytes, *, write_id: str) -> WriteStatus:
+    async def write(self, data: bytes, *, write_id: str | None = None) -> WriteStatus:
         self.calls.append(("write", data, write_id))
         return WriteStatus.STDIN_CLOSED
 
-    def try_write(self, data: bytes, *, write_id: str) -> WriteStatus | None:
+    def try_write(self, data: bytes, *, write_id: str | None = None) -> WriteStatus | None:
         self.calls.append(("try_write", data, write_id))
         return self.write_status
 
-    async def interrupt(self) -> None:
-        self.calls.append(("interrupt",))
+    def close_stdin(self) -> None:
+        self.calls.append(("close_stdin",))
+
+    def resize(self, size: Size) -> None:
+        self.calls.append(("resize", size))
+
+    def signal(self, number: int) -> None:
+        self.calls.append(("signal", number))
+
+    def drain(self) -> None:
+        self.calls.append(("drain",))
 
     async def terminate(self) -> bool:
         self.calls.append(("terminate",))

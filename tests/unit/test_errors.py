@@ -12,6 +12,7 @@ from holdfast.errors import (
     Fault,
     HoldfastError,
     LimitReached,
+    NoTerminal,
     NameTaken,
     OutOfTurn,
     Refused,
@@ -39,6 +40,7 @@ SENTENCES = [
     (SessionBusy("s"), "session 's' is attached to another connection"),
     (SpawnFailed(Fault.PROGRAM, "x", "not found", number=2), "cannot start: program 'x': not found"),
     (StdinFailed(), "the process is being terminated and takes no input"),
+    (NoTerminal(), "the process has no terminal"),
     (SignalFailed("why"), "signal not delivered: why"),
     (LimitReached("sessions", 3), "limit reached: sessions (3)"),
 ]

@@ -16,7 +16,8 @@ import termios
 from typing import Protocol
 
 from holdfast.backend import Valve
-from holdfast.model import Stream
+from holdfast.host import pty
+from holdfast.model import Size, Stream
 from holdfast.poller import Poller
 
 READ_SIZE = 65_536
@@ -206,6 +207,11 @@ class Output:
         count = array.array("i", [0])
         fcntl.ioctl(self._fd, termios.FIONREAD, count)
         return count[0]
+
+    def resize(self, size: Size) -> None:
+        """Give a terminal another size."""
+        if self._fd >= 0:
+            pty.resize(self._fd, size)
 
     def close(self) -> None:
         """Give up the descriptor.  May be called twice."""

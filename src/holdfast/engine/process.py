@@ -21,8 +21,8 @@ from enum import Enum
 
 from holdfast.backend import Valve, Watcher
 from holdfast.config import EngineLimits
-from holdfast.errors import SignalFailed, StdinFailed
-from holdfast.model import Chunk, Page, Stream, WriteStatus
+from holdfast.errors import NoTerminal, SignalFailed, StdinFailed
+from holdfast.model import Chunk, Page, Size, Stream, WriteStatus
 from holdfast.poller import Poller
 
 from .children import Child
@@ -57,6 +57,7 @@ class LocalProcess:
         "_seq",
         "_state",
         "_stdin",
+        "_terminal",
         "_waiting",
         "_watches",
         "exit_code",
@@ -96,6 +97,7 @@ class LocalProcess:
         self._outputs = tuple(
             Output(stream, fd, self, loop=loop, poller=poller) for stream, fd in child.outputs
         )
+        self._terminal = any(stream is Stream.PTY for stream, _ in child.outputs)
         child.hand_over()
         self._exit_watched = True
         poller.add(child.exit_fd, self)
@@ -257,7 +259,7 @@ class LocalProcess:
         for event in waiting or ():
             _settle(event)
 
-    def try_write(self, data: bytes, *, write_id: str) -> WriteStatus | None:
+    def try_write(self, data: bytes, *, write_id: str | None = None) -> WriteStatus | None:
         if self._stdin is None:
             return WriteStatus.STDIN_CLOSED
         if self._state is State.TERMINATING:
@@ -267,16 +269,30 @@ class LocalProcess:
         self.writes += 1
         return self._stdin.try_write(data, write_id)
 
-    async def write(self, data: bytes, *, write_id: str) -> WriteStatus:
+    async def write(self, data: bytes, *, write_id: str | None = None) -> WriteStatus:
         status = self.try_write(data, write_id=write_id)
         if status is None:
             assert self._stdin is not None
             status = await self._stdin.write(data, write_id)
         return status
 
-    async def interrupt(self) -> None:
+    def close_stdin(self) -> None:
+        if self._stdin is not None:
+            self._stdin.finish()
+
+    def resize(self, size: Size) -> None:
+        if not self._terminal:
+            raise NoTerminal
+        for output in self._outputs:
+            output.resize(size)
+
+    def signal(self, number: int) -> None:
         if self._state is State.RUNNING:
-            self._child.signal(signals.SIGINT)
+            self._child.signal(number)
+
+    def drain(self) -> None:
+        for output in self._outputs:
+            output.drain()
 
     async def terminate(self) -> bool:
         return self.kill()

@@ -4,7 +4,7 @@ What must hold:
 
 1. Chunks are whole and in the order of their numbers; only the oldest are dropped.
 2. A ring holds at most its own limit, and all rings together at most the budget
-   they share; the newest chunk stays, whatever its size.
+   they share; the newest chunk stays, whatever its size, unless the limit is 0.
 """
 
 from __future__ import annotations
@@ -52,7 +52,7 @@ class Ring:
 
     def append(self, chunk: Chunk) -> None:
         """Keep ``chunk`` and drop what no longer fits."""
-        if self.limit < 0:
+        if self.limit <= 0:
             return
         size = len(chunk.data)
         self._chunks.append(chunk)
@@ -74,7 +74,7 @@ class Ring:
 
     def close(self) -> None:
         """Drop everything, give its room back, and keep nothing any more."""
-        self.limit = -1
+        self.limit = 0
         self._budget.used -= self._total
         self._total = 0
         self._chunks = []

@@ -18,7 +18,7 @@ from holdfast.config import EngineLimits
 from holdfast.model import WriteStatus
 from holdfast.poller import WRITABLE, Poller
 
-_Waiting = tuple["asyncio.Future[WriteStatus]", bytes, str]
+_Waiting = tuple["asyncio.Future[WriteStatus]", bytes, str | None]
 
 _EMPTY: deque[bytes | memoryview] = deque(maxlen=0)
 """The queue of those who never got a byte, or can take none any more."""
@@ -27,7 +27,18 @@ _EMPTY: deque[bytes | memoryview] = deque(maxlen=0)
 class Stdin:
     """One child's stdin: a pipe or the writing side of a terminal."""
 
-    __slots__ = ("_fd", "_ids", "_limits", "_line", "_loop", "_poller", "_queue", "_queued", "_watched")
+    __slots__ = (
+        "_fd",
+        "_finished",
+        "_ids",
+        "_limits",
+        "_line",
+        "_loop",
+        "_poller",
+        "_queue",
+        "_queued",
+        "_watched",
+    )
 
     def __init__(
         self, fd: int, *, loop: asyncio.AbstractEventLoop, poller: Poller, limits: EngineLimits
@@ -38,6 +49,7 @@ class Stdin:
         self._poller = poller
         self._limits = limits
         self._watched = False
+        self._finished = False
         # Made when first needed: most processes never get a byte.
         self._ids: OrderedDict[str, None] | None = None
         self._queue: deque[bytes | memoryview] = _EMPTY
@@ -48,21 +60,21 @@ class Stdin:
     def closed(self) -> bool:
         return self._fd is None
 
-    def has_accepted(self, write_id: str) -> bool:
+    def has_accepted(self, write_id: str | None) -> bool:
         """Whether a write of that identifier was accepted, as far as that is remembered."""
         return self._ids is not None and write_id in self._ids
 
-    def try_write(self, data: bytes, write_id: str) -> WriteStatus | None:
+    def try_write(self, data: bytes, write_id: str | None) -> WriteStatus | None:
         """Queue ``data``, if that can be done without waiting."""
         if self._queue or self._line:
-            if self._line or not self._has_room():
-                return WriteStatus.ACCEPTED if self.has_accepted(write_id) else None
-            return self._take(data, write_id)
-        if self._ids is None:
-            self._ids = OrderedDict()
-        elif write_id in self._ids:
+            if self.has_accepted(write_id):
+                return WriteStatus.ACCEPTED
+            if self._finished:
+                return WriteStatus.STDIN_CLOSED
+            return None if self._line or not self._has_room() else self._take(data, write_id)
+        if self._ids is not None and write_id in self._ids:
             return WriteStatus.ACCEPTED
-        if self._fd is None:
+        if self._fd is None or self._finished:
             return WriteStatus.STDIN_CLOSED
         # The usual case: nothing waits, and the pipe takes it all.
         try:
@@ -76,7 +88,7 @@ class Stdin:
             self._enqueue(memoryview(data)[written:])
         return self._remember(write_id)
 
-    async def write(self, data: bytes, write_id: str) -> WriteStatus:
+    async def write(self, data: bytes, write_id: str | None) -> WriteStatus:
         """Queue ``data`` when it is its turn.  See ``Process.write``."""
         status = self.try_write(data, write_id)
         if status is not None:
@@ -94,6 +106,15 @@ class Stdin:
                 self._line.remove(waiting)
             raise
 
+    def finish(self) -> None:
+        """Take no more; close once everything offered before is written."""
+        self._finished = True
+        self._close_if_done()
+
+    def _close_if_done(self) -> None:
+        if self._finished and not self._queue and not self._line:
+            self.close()
+
     def close(self) -> None:
         """Give up the descriptor; what was not written yet is dropped."""
         if self._fd is None:
@@ -110,6 +131,7 @@ class Stdin:
         """There is room in the pipe again, or nobody reads it any more."""
         self._flush()
         self._admit()
+        self._close_if_done()
 
     # What the child gets.
 
@@ -118,19 +140,20 @@ class Stdin:
             len(self._queue) < self._limits.stdin_chunks and self._queued < self._limits.stdin_bytes
         )
 
-    def _take(self, data: bytes, write_id: str) -> WriteStatus:
+    def _take(self, data: bytes, write_id: str | None) -> WriteStatus:
         """Make ``data`` ours, unless it was before or nobody can read it."""
-        if self._ids is None:
-            self._ids = OrderedDict()
-        if write_id in self._ids:
+        if self.has_accepted(write_id):
             return WriteStatus.ACCEPTED
         if self._fd is None:
             return WriteStatus.STDIN_CLOSED
         self._enqueue(data)
         return self._remember(write_id)
 
-    def _remember(self, write_id: str) -> WriteStatus:
-        assert self._ids is not None
+    def _remember(self, write_id: str | None) -> WriteStatus:
+        if write_id is None:
+            return WriteStatus.ACCEPTED
+        if self._ids is None:
+            self._ids = OrderedDict()
         self._ids[write_id] = None
         if len(self._ids) > self._limits.write_ids:
             self._ids.popitem(last=False)

@@ -42,10 +42,14 @@ class Environment:
         # Clients send the same policy with every start.
         self._inherited = lru_cache(maxsize=64)(self._inherit)
 
-    def child(self, policy: EnvPolicy | None, overlay: Mapping[str, str]) -> dict[str, str]:
+    def child(self, policy: EnvPolicy | None, overlay: Mapping[str, str | None]) -> dict[str, str]:
         """The whole environment of a child; without a policy it is ``overlay`` alone."""
         result = dict(self._inherited(policy)) if policy is not None else {}
-        result.update(overlay)
+        for name, value in overlay.items():
+            if value is None:
+                result.pop(name, None)
+            else:
+                result[name] = value
         return self._strip(result, self._withheld | _SERVER_ONLY)
 
     def _inherit(self, policy: EnvPolicy) -> dict[str, str]:

@@ -8,6 +8,7 @@ in the words that clients of the reference know.
 from __future__ import annotations
 
 import unicodedata
+from enum import Enum
 from functools import cache
 from typing import Any, TypeVar
 
@@ -21,7 +22,16 @@ class Misfit(Exception):
     """A value does not have the type that is asked for; ``str`` of this says why."""
 
 
-def fit(value: Any, kind: type[T]) -> T:
+class Words(Enum):
+    """How much is said about a number that does not fit; the dialects differ in it."""
+
+    TERSE = 1
+    """``invalid number``."""
+    FULL = 2
+    """The number, and what it should have been."""
+
+
+def fit(value: Any, kind: type[T], words: Words = Words.TERSE) -> T:
     """``value`` as a ``kind``.
 
     Raises:
@@ -30,15 +40,15 @@ def fit(value: Any, kind: type[T]) -> T:
     try:
         return msgspec.convert(value, kind)
     except msgspec.ValidationError as error:
-        raise Misfit(complain(value, kind) or str(error)) from None
+        raise Misfit(complain(value, kind, words) or str(error)) from None
 
 
-def complain(value: Any, kind: type) -> str | None:
+def complain(value: Any, kind: type, words: Words = Words.TERSE) -> str | None:
     """What keeps ``value`` from being a ``kind``; None if nothing does.
 
     A type may carry a check of its own: ``Annotated[str, Meta(extra={"complain": check})]``.
     """
-    return _complain(value, _shape(kind))
+    return _complain(value, _shape(kind), words)
 
 
 @cache
@@ -46,45 +56,46 @@ def _shape(kind: type) -> inspect.Type:
     return inspect.type_info(kind)
 
 
-def _complain(value: Any, shape: inspect.Type) -> str | None:
+def _complain(value: Any, shape: inspect.Type, words: Words) -> str | None:
     match shape:
         case inspect.Metadata(extra_json_schema={"title": title}):
-            return _integer(value, title)
+            return _integer(value, title, words)
         case inspect.Metadata(type=inner, extra={"complain": check}):
-            return _complain(value, inner) or check(value)
+            return _complain(value, inner, words) or check(value)
         case inspect.UnionType(types=members):
             if value is None:
                 return None
-            return _complain(value, next(m for m in members if not isinstance(m, inspect.NoneType)))
+            member = next(m for m in members if not isinstance(m, inspect.NoneType))
+            return _complain(value, member, words)
         case inspect.StrType():
-            return None if isinstance(value, str) else _wrong(value, "a string")
+            return None if isinstance(value, str) else _wrong(value, "a string", words)
         case inspect.BoolType():
-            return None if isinstance(value, bool) else _wrong(value, "a boolean")
+            return None if isinstance(value, bool) else _wrong(value, "a boolean", words)
         case inspect.NoneType():
-            return None if value is None else _wrong(value, "unit")
+            return None if value is None else _wrong(value, "unit", words)
         case inspect.EnumType(cls=cls):
-            return _variant(value, [member.value for member in cls])
+            return _variant(value, [member.value for member in cls], words)
         case inspect.ListType(item_type=item) | inspect.VarTupleType(item_type=item):
             if not isinstance(value, list):
-                return _wrong(value, "a sequence")
-            return _first(_complain(element, item) for element in value)
+                return _wrong(value, "a sequence", words)
+            return _first(_complain(element, item, words) for element in value)
         case inspect.DictType(value_type=item):
             if not isinstance(value, dict):
-                return _wrong(value, "a map")
-            return _first(_complain(element, item) for element in value.values())
+                return _wrong(value, "a map", words)
+            return _first(_complain(element, item, words) for element in value.values())
         case inspect.StructType():
-            return _struct(value, shape)
+            return _struct(value, shape, words)
         case _:
             return None
 
 
-def _struct(value: Any, shape: inspect.StructType) -> str | None:
+def _struct(value: Any, shape: inspect.StructType, words: Words) -> str | None:
     """Members in the order they were written, then what is missing in the order of the type."""
     if not isinstance(value, dict):
-        return _wrong(value, f"struct {getattr(shape.cls, 'wire_name', shape.cls.__name__)}")
+        return _wrong(value, f"struct {getattr(shape.cls, 'wire_name', shape.cls.__name__)}", words)
     fields = {field.encode_name: field for field in shape.fields}
     for name, member in value.items():
-        if name in fields and (complaint := _complain(member, fields[name].type)):
+        if name in fields and (complaint := _complain(member, fields[name].type, words)):
             return complaint
     for name, field in fields.items():
         if field.required and name not in value:
@@ -95,18 +106,22 @@ def _struct(value: Any, shape: inspect.StructType) -> str | None:
 _BOUNDS = {"u16": (0, 2**16), "u64": (0, 2**64), "usize": (0, 2**64), "i64": (-(2**63), 2**63)}
 
 
-def _integer(value: Any, title: str) -> str | None:
+def _integer(value: Any, title: str, words: Words) -> str | None:
     if isinstance(value, bool) or not isinstance(value, int | float):
-        return _wrong(value, title)
+        return _wrong(value, title, words)
     low, end = _BOUNDS[title]
-    if isinstance(value, float) or not low <= value < end:
+    if isinstance(value, int) and low <= value < end:
+        return None
+    if words is Words.TERSE:
         return "invalid number"
-    return None
+    if isinstance(value, float):
+        return _wrong(value, title, words)
+    return f"invalid value: {_describe(value, words)}, expected {title}"
 
 
-def _variant(value: Any, allowed: list[str]) -> str | None:
+def _variant(value: Any, allowed: list[str], words: Words) -> str | None:
     if not isinstance(value, str):
-        return _wrong(value, "string or map")
+        return _wrong(value, "string or map", words)
     if value in allowed:
         return None
     quoted = [f"`{name}`" for name in allowed]
@@ -118,11 +133,11 @@ def _first(complaints: Any) -> str | None:
     return next(filter(None, complaints), None)
 
 
-def _wrong(value: Any, expected: str) -> str:
-    return f"invalid type: {_describe(value)}, expected {expected}"
+def _wrong(value: Any, expected: str, words: Words) -> str:
+    return f"invalid type: {_describe(value, words)}, expected {expected}"
 
 
-def _describe(value: Any) -> str:
+def _describe(value: Any, words: Words) -> str:
     match value:
         case None:
             return "null"
@@ -134,6 +149,10 @@ def _describe(value: Any) -> str:
             return "sequence"
         case dict():
             return "map"
+        case int() if words is Words.FULL:
+            return f"integer `{value}`"
+        case float() if words is Words.FULL:
+            return f"floating point `{value}`"
         case _:
             return "number"
 

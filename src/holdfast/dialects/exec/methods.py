@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import os.path
+import signal as signals
 from collections.abc import Callable, Coroutine
 from functools import partial
 from typing import Any, TypeVar
@@ -211,11 +212,11 @@ async def _write_later(feed: Feed, params: m.Write) -> m.WriteResult:
 _ACCEPTED = m.WriteResult(WriteStatus.ACCEPTED.value)
 
 
-async def signal(talk: ExecConversation, params: m.SignalParams) -> m.Nothing:
+def signal(talk: ExecConversation, params: m.SignalParams) -> m.Nothing:
     """Interrupt a process; nothing happens if there is none to interrupt."""
     match talk.session.scope.find(params.process_id):
         case Feed() as feed:
-            await feed.process.interrupt()
+            feed.process.signal(signals.SIGINT)
     return m.Nothing()
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import signal as signals
 from typing import Any
 
 import pytest
@@ -220,7 +221,7 @@ async def test_an_interrupt_is_passed_on_and_answered_the_same_for_nobody() -> N
     ]
 
     assert results == [{}, {}]
-    assert process.calls == [("interrupt",)]
+    assert process.calls == [("signal", signals.SIGINT)]
 
 
 @pytest.mark.parametrize("running", [True, False])
