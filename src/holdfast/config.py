@@ -64,6 +64,26 @@ class SessionLimits:
 
 
 @dataclass(frozen=True, slots=True)
+class AppLimits:
+    """How long, and how much, the app dialects hold for their clients."""
+
+    names: int = 16_384
+    """Processes, and commands, of one connection at once."""
+
+    buffered_bytes: int = 64 * MIB
+    """Output of one stream kept for a result when the client set no cap; more is cut, and said to be."""
+
+    drain_seconds: float = 2.0
+    """From an exit to the result, however long somebody holds the output open."""
+
+    process_quiet_seconds: float | None = None
+    """Silence after the exit that ends a process's output; without it, only the end of the output does."""
+
+    command_quiet_seconds: float | None = 0.05
+    """The same for a command."""
+
+
+@dataclass(frozen=True, slots=True)
 class ConnectionLimits:
     """What one connection may cost."""
 

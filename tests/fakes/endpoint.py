@@ -8,6 +8,8 @@ from typing import Any
 
 from holdfast.dialects.dialect import Breach, Client, Method, WireError
 from holdfast.errors import BadRequest, HoldfastError, OutOfTurn
+from holdfast.server.connection import Connection
+from holdfast.wire import jsonrpc
 from holdfast.wire.jsonrpc import Notification, Response
 
 
@@ -57,6 +59,9 @@ class MemoryChannel:
 class ToyConversation:
     """Implements ``dialect.Conversation``: remembers what it was told."""
 
+    binary = True
+    decode = staticmethod(jsonrpc.decode)
+
     def __init__(self, client: Client) -> None:
         self.client = client
         self.told: list[str] = []
@@ -81,7 +86,7 @@ class ToyConversation:
     def drained(self) -> None:
         self.told.append("drained")
 
-    def malformed(self, detail: str) -> WireError:
+    def malformed(self, detail: str) -> WireError | None:
         return WireError(-1, f"malformed: {detail}")
 
     def explain(self, error: HoldfastError) -> WireError:
@@ -160,9 +165,20 @@ class ToyEndpoint:
             "broken later": Method(_name, _broken_later),
         }
 
+    def pick(self, text: bytes) -> ToyEndpoint:
+        return self
+
     def greet(self, client: Client) -> ToyConversation:
         self.conversations.append(ToyConversation(client))
         return self.conversations[-1]
+
+
+def introduce(connection: Connection, endpoint: ToyEndpoint) -> ToyConversation:
+    """Have the conversation begin, which it does with the first message."""
+    connection.receive(b'{"method":"hello"}')
+    toy = endpoint.conversations[0]
+    toy.told.clear()
+    return toy
 
 
 def request(number: int, method: str, params: Any = None) -> bytes:

@@ -75,6 +75,24 @@ def _add_serve(commands: argparse._SubParsersAction[argparse.ArgumentParser]) ->
         help="output kept for all processes together (default: 1 GiB)",
     )
     serve.add_argument(
+        "--drain",
+        metavar="SECONDS",
+        type=_seconds,
+        help="app endpoint: how long after an exit output is awaited that somebody holds open (default: 2)",
+    )
+    serve.add_argument(
+        "--process-quiet",
+        metavar="SECONDS",
+        type=_seconds,
+        help="app endpoint: silence after an exit that ends the output; 0 for no such end (default: 0)",
+    )
+    serve.add_argument(
+        "--command-quiet",
+        metavar="SECONDS",
+        type=_seconds,
+        help="app endpoint: the same for a command (default: 0.05)",
+    )
+    serve.add_argument(
         "--hint",
         metavar="TEXT",
         help="a line to print after each URL, with {url} in it for the URL",
@@ -86,6 +104,13 @@ def _positive(text: str) -> int:
     value = int(text)
     if value < 1:
         raise argparse.ArgumentTypeError(f"{text} is not a positive number")
+    return value
+
+
+def _seconds(text: str) -> float:
+    value = float(text)
+    if not 0 <= value < float("inf"):
+        raise argparse.ArgumentTypeError(f"{text} is not a number of seconds")
     return value
 
 

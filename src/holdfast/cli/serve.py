@@ -27,8 +27,6 @@ def serve(arguments: argparse.Namespace) -> int:
     """
     from holdfast.server.listen import BadListen, check_exposure, parse_listen
 
-    if arguments.endpoint == "app":
-        raise Refusal("the app endpoint is not available in this version; use --endpoint exec")
     try:
         where = [parse_listen(url) for url in arguments.listen or ("ws://127.0.0.1:0",)]
         for listen in where:

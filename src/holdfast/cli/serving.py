@@ -11,9 +11,13 @@ import sys
 from dataclasses import replace
 from typing import Protocol
 
-from holdfast.config import EngineLimits, SessionLimits
+from holdfast.config import AppLimits, EngineLimits, SessionLimits
+from holdfast.dialects.app import methods as app_methods
+from holdfast.dialects.app.endpoint import AppEndpoint
+from holdfast.dialects.auto import AutoEndpoint
+from holdfast.dialects.dialect import Endpoint
+from holdfast.dialects.exec import methods as exec_methods
 from holdfast.dialects.exec.endpoint import ExecEndpoint
-from holdfast.dialects.exec.methods import METHODS
 from holdfast.engine.local import LocalBackend
 from holdfast.engine.starter import Starter
 from holdfast.host.environ import Environment
@@ -69,12 +73,20 @@ async def _serve(arguments: argparse.Namespace, where: list[Listen], spawner: Sp
     backend = LocalBackend(
         Starter(spawner.start, loop), host_info(), loop, poller=poller, limits=_engine_limits(arguments)
     )
-    endpoint = ExecEndpoint(
-        backend, METHODS, loop=loop, telemetry=telemetry, limits=_session_limits(arguments)
+    exec_endpoint = ExecEndpoint(
+        backend, exec_methods.METHODS, loop=loop, telemetry=telemetry, limits=_session_limits(arguments)
     )
+    app_endpoint = AppEndpoint(
+        backend, app_methods.METHODS, loop=loop, telemetry=telemetry, limits=_app_limits(arguments)
+    )
+    endpoints: dict[str, Endpoint] = {
+        "exec": exec_endpoint,
+        "app": app_endpoint,
+        "auto": AutoEndpoint(exec_endpoint=exec_endpoint, app_endpoint=app_endpoint),
+    }
     server = Server(
-        endpoint,
-        routes=Routes(healthz=arguments.endpoint != "exec"),
+        endpoints[arguments.endpoint],
+        routes=Routes(healthz=arguments.endpoint != "exec", any_path=arguments.endpoint == "app"),
         telemetry=telemetry,
         loop=loop,
         poller=poller,
@@ -95,7 +107,7 @@ async def _serve(arguments: argparse.Namespace, where: list[Listen], spawner: Sp
             loop.remove_signal_handler(number)
             signals.signal(number, signals.SIG_IGN)
         await server.stop()
-        endpoint.close()
+        exec_endpoint.close()
         await backend.aclose()
     return 0
 
@@ -158,3 +170,15 @@ def _engine_limits(arguments: argparse.Namespace) -> EngineLimits:
 def _session_limits(arguments: argparse.Namespace) -> SessionLimits:
     given = {"detached_bytes": arguments.retain_detached_bytes}
     return replace(SessionLimits(), **{name: value for name, value in given.items() if value is not None})
+
+
+def _app_limits(arguments: argparse.Namespace) -> AppLimits:
+    limits = AppLimits()
+    if arguments.drain is not None:
+        limits = replace(limits, drain_seconds=arguments.drain)
+    # No silence at all would end everything at once: 0 stands for no such end.
+    if arguments.process_quiet is not None:
+        limits = replace(limits, process_quiet_seconds=arguments.process_quiet or None)
+    if arguments.command_quiet is not None:
+        limits = replace(limits, command_quiet_seconds=arguments.command_quiet or None)
+    return limits

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Any, Protocol
 
 from holdfast.errors import HoldfastError, Refused
-from holdfast.wire.jsonrpc import Notification, Response
+from holdfast.wire.jsonrpc import Message, Notification, Response
 
 
 class Client(Protocol):
@@ -70,7 +70,9 @@ class Method:
     """(conversation, params) -> result, or a coroutine of it if there is something to wait for.
 
     Raises ``HoldfastError``.  What must happen in the order of the requests
-    happens before it returns, or before the coroutine first waits.
+    happens before it returns, or before the coroutine first waits.  One that
+    starts a process may give a future instead of the result: then the process
+    runs, and the answer comes when the future has it.
     """
     family: str = ""
     """What the method is about, for error texts."""
@@ -87,6 +89,13 @@ class Method:
 class Conversation(Protocol):
     """One client's talk in one dialect, from the first message to the last."""
 
+    @property
+    def binary(self) -> bool:
+        """Whether messages may come as binary data; if not, such are passed over."""
+
+    def decode(self, text: bytes) -> Message:
+        """The message that ``text`` is.  Raises ``Malformed``."""
+
     def gate(self, method: Method) -> None:
         """Let a request pass, or raise: is it the time for this method?"""
 
@@ -102,8 +111,8 @@ class Conversation(Protocol):
     def drained(self) -> None:
         """The client has caught up."""
 
-    def malformed(self, detail: str) -> WireError:
-        """What to answer to something that is no message."""
+    def malformed(self, detail: str) -> WireError | None:
+        """What to answer to something that is no message; None to pass over it."""
 
     def explain(self, error: HoldfastError) -> WireError:
         """Say in this dialect what went wrong."""
@@ -117,6 +126,9 @@ class Endpoint(Protocol):
 
     @property
     def methods(self) -> Mapping[str, Method]: ...
+
+    def pick(self, text: bytes) -> Endpoint:
+        """The endpoint that a client means whose first message this is."""
 
     def greet(self, client: Client) -> Conversation:
         """A client has connected."""

@@ -9,7 +9,7 @@ from collections.abc import Callable, Coroutine
 from typing import Any, Protocol
 
 from holdfast.config import ConnectionLimits
-from holdfast.dialects.dialect import Breach, Endpoint
+from holdfast.dialects.dialect import Breach, Conversation, Endpoint
 from holdfast.telemetry import Telemetry
 from holdfast.wire import jsonrpc
 from holdfast.wire.jsonrpc import Malformed, Notification, Request, Response
@@ -61,6 +61,7 @@ class Connection:
         "_channel",
         "_conversation",
         "_dispatch",
+        "_endpoint",
         "_inbox",
         "_limits",
         "_on_end",
@@ -87,18 +88,28 @@ class Connection:
         # Made when first needed: an idle connection has none of them.
         self._tasks: dict[asyncio.Task[None], bool] | None = None
         self._inbox: deque[bytes] | None = None
-        self._conversation = endpoint.greet(self)
-        self._dispatch = Dispatch(
+        self._endpoint = endpoint
+        # The first message tells which dialect it is.
+        self._conversation: Conversation | None = None
+        self._dispatch: Dispatch | None = None
+        telemetry.connection_opened(channel.transport)
+
+    def _greet(self, text: bytes) -> tuple[Conversation, Dispatch]:
+        endpoint = self._endpoint.pick(text)
+        self._conversation = conversation = endpoint.greet(self)
+        self._dispatch = dispatch = Dispatch(
             endpoint,
-            self._conversation,
+            conversation,
             send=self.send,
-            flush=channel.flush,
+            flush=self._channel.flush,
             spawn=self._own,
             wait_alone=self._wait_alone,
-            telemetry=telemetry,
-            limits=limits,
+            telemetry=self._telemetry,
+            limits=self._limits,
         )
-        telemetry.connection_opened(channel.transport)
+        if self._channel.congested:
+            conversation.congested()
+        return conversation, dispatch
 
     @property
     def transport(self) -> str:
@@ -114,8 +125,10 @@ class Connection:
 
     # In.
 
-    def receive(self, text: bytes) -> None:
+    def receive(self, text: bytes, *, binary: bool = False) -> None:
         """Take one message.  The only door in."""
+        if binary and self._conversation is not None and not self._conversation.binary:
+            return
         if self._inbox is not None:
             self._inbox.append(text)
         elif self._is_choked():
@@ -148,33 +161,43 @@ class Connection:
     def _handle(self, text: bytes) -> None:
         if self._on_end is None:
             return
+        conversation, dispatch = self._conversation, self._dispatch
+        if conversation is None or dispatch is None:
+            conversation, dispatch = self._greet(text)
         try:
-            message = jsonrpc.decode(text)
+            message = conversation.decode(text)
         except Malformed as malformed:
-            wire = self._conversation.malformed(str(malformed))
-            self.send(jsonrpc.error(jsonrpc.UNPARSED, wire.code, wire.message))
+            self._answer_malformed(conversation, malformed)
             return
         if type(message) is Request:
-            self._dispatch.request(message, len(text))
+            dispatch.request(message, len(text))
             return
         try:
             if isinstance(message, Response):
-                self._conversation.answered(message)
+                conversation.answered(message)
             elif isinstance(message, Notification):
-                self._conversation.notified(message)
+                conversation.notified(message)
         except Breach as breach:
             self.cut(str(breach))
+
+    def _answer_malformed(self, conversation: Conversation, malformed: Malformed) -> None:
+        wire = conversation.malformed(str(malformed))
+        if wire is None:
+            _log.warning("passed over something that is no message: %s", malformed)
+        else:
+            self.send(jsonrpc.error(jsonrpc.UNPARSED, wire.code, wire.message))
 
     # Out.
 
     def congested(self) -> None:
         """The peer is so far behind that no more output should come."""
-        self._conversation.congested()
+        if self._conversation is not None:
+            self._conversation.congested()
 
     def drained(self) -> None:
         """The peer has caught up."""
         self._take_in()
-        if not self._channel.congested:
+        if not self._channel.congested and self._conversation is not None:
             self._conversation.drained()
 
     async def is_alive(self, within: float) -> bool:
@@ -194,8 +217,10 @@ class Connection:
         if on_end is None:
             return
         self._inbox = None
-        self._dispatch.stop()
-        self._conversation.ended()
+        if self._dispatch is not None:
+            self._dispatch.stop()
+        if self._conversation is not None:
+            self._conversation.ended()
         for task, outlives in list((self._tasks or {}).items()):
             if not outlives:
                 task.cancel()

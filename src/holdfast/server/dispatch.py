@@ -10,6 +10,7 @@ What must hold:
 
 from __future__ import annotations
 
+import asyncio
 import logging
 from collections import deque
 from collections.abc import Awaitable, Callable, Coroutine
@@ -128,9 +129,10 @@ class Dispatch:
             result = method.handle(self._conversation, params)
             if method.starts:
                 # A start always waits, and wants to know its own task from the beginning.
-                self._hold(method.name_of(params))
+                name = method.name_of(params)
+                self._hold(name)
                 self._count(size)
-                self._spawn(self._finish(request, method, result, size, received, started, params), True)
+                self._spawn(self._finish(request, method, result, size, received, started, name), True)
                 return
             if type(result) is CoroutineType:
                 result = run_ahead(result)
@@ -143,7 +145,7 @@ class Dispatch:
                 if method.alone:
                     self._wait_alone(True)
                 self._count(size)
-                self._spawn(self._finish(request, method, result, size, received, started, params), False)
+                self._spawn(self._finish(request, method, result, size, received, started, None), False)
             else:
                 self._succeed(request, result, received, started)
 
@@ -155,11 +157,16 @@ class Dispatch:
         size: int,
         received: float,
         started: float,
-        params: Any,
+        starting: str | None,
     ) -> None:
         """Wait for the result of a request and answer it."""
         try:
             result = await rest
+            if isinstance(result, asyncio.Future):
+                # It has started, and its answer is still to come: others may use it already.
+                self._release(starting)
+                starting = None
+                result = await result
         except HoldfastError as error:
             self._refuse(request, error, received, started)
         except Exception:  # noqa: BLE001  (as above, for a handler that waited)
@@ -170,23 +177,24 @@ class Dispatch:
             # Outside of any batch of events: nothing is gained by waiting for more to send.
             self._flush()
             self._count(-size)
-            if method.starts:
-                self._release(method.name_of(params))
-            elif method.alone:
+            self._release(starting)
+            if method.alone:
                 self._wait_alone(False)
 
     # Requests behind a start.
 
     def _hold(self, name: str | None) -> None:
-        assert name is not None
+        if name is None:
+            return
         if self._held is None:
             self._held = {}
         self._held[name] = deque()
 
     def _release(self, name: str | None) -> None:
         """The start is over: run what waited for it, in order."""
+        if name is None:
+            return
         assert self._held is not None
-        assert name is not None
         line = self._held.pop(name)
         while line:
             held = line.popleft()

@@ -18,6 +18,8 @@ class Routes:
 
     healthz: bool
     """Whether there is a ``/healthz`` besides ``/readyz``."""
+    any_path: bool = False
+    """Whether an upgrade is welcome on every path, not only on ``/``."""
     refuse_origin: bool = True
     """Whether requests of web pages, which carry an Origin, are refused."""
 
@@ -39,7 +41,7 @@ def reply(head: Head, routes: Routes) -> Reply:
         if head.method in ("GET", "HEAD"):
             return _plain(head, HTTPStatus.OK)
         return _plain(head, HTTPStatus.METHOD_NOT_ALLOWED, fields={"allow": "GET,HEAD"})
-    if head.path != "/":
+    if head.path != "/" and not (routes.any_path and "upgrade" in head.fields):
         return _plain(head, HTTPStatus.NOT_FOUND)
     return _upgrade(head)
 

@@ -196,7 +196,7 @@ class WebSocketChannel(asyncio.BufferedProtocol):
             for op, payload in reader.feed(data):
                 if op in (TEXT, BINARY):
                     if self._phase is Phase.OPEN:
-                        connection.receive(payload)
+                        connection.receive(payload, binary=op == BINARY)
                 elif op == PING:
                     self._write_frame(header(PONG, len(payload)) + payload)
                 elif op == CLOSE:

@@ -46,7 +46,8 @@ def fit(value: Any, kind: type[T], words: Words = Words.TERSE) -> T:
 def complain(value: Any, kind: type, words: Words = Words.TERSE) -> str | None:
     """What keeps ``value`` from being a ``kind``; None if nothing does.
 
-    A type may carry a check of its own: ``Annotated[str, Meta(extra={"complain": check})]``.
+    Text may carry a check of its own, and words for what is expected in its place:
+    ``Annotated[str, Meta(extra={"complain": check, "expects": "path string"})]``.
     """
     return _complain(value, _shape(kind), words)
 
@@ -60,13 +61,13 @@ def _complain(value: Any, shape: inspect.Type, words: Words) -> str | None:
     match shape:
         case inspect.Metadata(extra_json_schema={"title": title}):
             return _integer(value, title, words)
-        case inspect.Metadata(type=inner, extra={"complain": check}):
+        case inspect.Metadata(type=inner, extra=extra) if extra:
+            if not isinstance(value, str) and "expects" in extra:
+                return _wrong(value, extra["expects"], words)
+            check = extra.get("complain", _content)
             return _complain(value, inner, words) or check(value)
         case inspect.UnionType(types=members):
-            if value is None:
-                return None
-            member = next(m for m in members if not isinstance(m, inspect.NoneType))
-            return _complain(value, member, words)
+            return _union(value, [m for m in members if not isinstance(m, inspect.NoneType)], words)
         case inspect.StrType():
             return None if isinstance(value, str) else _wrong(value, "a string", words)
         case inspect.BoolType():
@@ -87,6 +88,29 @@ def _complain(value: Any, shape: inspect.Type, words: Words) -> str | None:
             return _struct(value, shape, words)
         case _:
             return None
+
+
+def _content(value: Any) -> None:
+    return None
+
+
+def _union(value: Any, members: list[inspect.Type], words: Words) -> str | None:
+    """One type that may be null, or several that a member of theirs tells apart."""
+    if value is None:
+        return None
+    if len(members) == 1:
+        return _complain(value, members[0], words)
+    tagged = {member.tag: member for member in members if isinstance(member, inspect.StructType)}
+    first = next(iter(tagged.values()))
+    name = first.tag_field
+    if not isinstance(value, dict):
+        return _wrong(value, f"internally tagged enum {getattr(first.cls, 'wire_union', '')}", words)
+    if name not in value:
+        return f"missing field `{name}`"
+    tag = value[name]
+    if not isinstance(tag, str):
+        return _wrong(tag, "variant identifier", words)
+    return _variant(tag, [str(each) for each in tagged], words) or _struct(value, tagged[tag], words)
 
 
 def _struct(value: Any, shape: inspect.StructType, words: Words) -> str | None:

@@ -102,6 +102,33 @@ def decode(text: bytes) -> Message:
     return _decode_slowly(text)
 
 
+def decode_loosely(text: bytes) -> Message:
+    """The message that ``text`` is, for dialects that let the last of two equal keys win in params.
+
+    Raises:
+        Malformed: It is none.
+    """
+    try:
+        tree = _decode(text)
+    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
+        raise Malformed(str(error)) from None
+    if type(tree) is dict and text.count(b'"') != 2 * _strings(tree):
+        _check_keys(text)
+    return _classify(tree)
+
+
+def _check_keys(text: bytes) -> None:
+    """Complain about a member of the message itself that is there twice."""
+    names: list[str] = []
+
+    def see(members: list[tuple[str, Any]]) -> None:
+        names[:] = [name for name, _ in members]  # The outermost object comes last.
+
+    json.loads(text, object_pairs_hook=see, parse_int=float)
+    if len(set(names)) < len(names):
+        raise Malformed("a member is there twice")
+
+
 _SHORT = 2 * MOST_NESTED
 """Bytes in which nothing can be nested too deeply, nor be too many values."""
 

@@ -61,10 +61,6 @@ def test_a_wrong_call_is_refused_with_code_two_and_a_reason(
 
 
 REFUSED = {
-    "the app endpoint": (
-        ["--endpoint", "app"],
-        "the app endpoint is not available in this version; use --endpoint exec",
-    ),
     "another scheme": (
         ["--listen", "http://127.0.0.1:1"],
         "unsupported --listen URL `http://127.0.0.1:1`; expected `ws://IP:PORT`, `unix://PATH` or `stdio`",

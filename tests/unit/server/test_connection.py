@@ -10,7 +10,7 @@ from holdfast.config import ConnectionLimits
 from holdfast.server.connection import Connection
 from holdfast.telemetry import Tally
 from tests.fakes.client import Client
-from tests.fakes.endpoint import MemoryChannel, ToyConversation, ToyEndpoint, request
+from tests.fakes.endpoint import MemoryChannel, ToyConversation, ToyEndpoint, introduce, request
 from tests.fakes.server import eventually, inside
 
 LIMITS = ConnectionLimits(unsent_bytes=100)
@@ -27,7 +27,7 @@ class Talk:
         self.connection = Connection(
             self.channel, endpoint, telemetry=self.tally, limits=LIMITS, on_end=self.ended.append
         )
-        self.toy: ToyConversation = endpoint.conversations[0]
+        self.toy: ToyConversation = introduce(self.connection, endpoint)
 
     @property
     def active(self) -> int:
@@ -135,6 +135,7 @@ async def test_answers_that_fill_the_channel_again_stop_the_taking_in() -> None:
         write(*parts)
         talk.channel.unsent = 101
 
+    assert talk.connection._dispatch is not None
     talk.connection._dispatch._send = fill
     talk.connection.drained()
 

@@ -12,7 +12,7 @@ from holdfast.config import ConnectionLimits
 from holdfast.errors import BadRequest
 from holdfast.server.connection import Connection
 from holdfast.telemetry import Silent, Tally, Telemetry
-from tests.fakes.endpoint import MemoryChannel, ToyConversation, ToyEndpoint, request
+from tests.fakes.endpoint import MemoryChannel, ToyConversation, ToyEndpoint, introduce, request
 
 
 class Talk:
@@ -28,7 +28,7 @@ class Talk:
             limits=limits or ConnectionLimits(),
             on_end=lambda connection: None,
         )
-        self.toy: ToyConversation = endpoint.conversations[0]
+        self.toy: ToyConversation = introduce(self.connection, endpoint)
         self._count = 0
 
     def ask(self, method: str, params: Any = None) -> None:

@@ -17,7 +17,7 @@ from holdfast.poller import Poller
 from holdfast.server.connection import Connection
 from holdfast.server.stdio import StdioChannel
 from holdfast.telemetry import Silent
-from tests.fakes.endpoint import ToyConversation, ToyEndpoint, request
+from tests.fakes.endpoint import ToyConversation, ToyEndpoint, introduce, request
 from tests.fakes.server import PATIENCE, eventually
 
 LIMITS = ConnectionLimits(message_bytes=1000, output_bytes=1000, close_seconds=0.1)
@@ -37,9 +37,11 @@ class Talk:
         )
 
     def _connect(self, channel: StdioChannel) -> Connection:
-        return Connection(
+        connection = Connection(
             channel, self._endpoint, telemetry=Silent(), limits=LIMITS, on_end=lambda connection: None
         )
+        introduce(connection, self._endpoint)
+        return connection
 
     @property
     def toy(self) -> ToyConversation:

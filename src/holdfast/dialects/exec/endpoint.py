@@ -13,6 +13,7 @@ from holdfast.dialects.expiry import Expiry
 from holdfast.dialects.scope import Starting
 from holdfast.errors import HoldfastError, OutOfTurn, SessionBusy
 from holdfast.telemetry import Telemetry
+from holdfast.wire import jsonrpc
 from holdfast.wire.jsonrpc import Notification, Response
 
 from .explain import INVALID_REQUEST, explain
@@ -41,6 +42,9 @@ class ExecEndpoint:
         self._closed: Expiry[Feed] = Expiry(self.limits.closed_seconds)
         self._returned: Expiry[tuple[Session, int]] = Expiry(self.limits.detached_seconds)
         self._timer: asyncio.TimerHandle | None = None
+
+    def pick(self, text: bytes) -> ExecEndpoint:
+        return self
 
     def greet(self, client: Client) -> ExecConversation:
         return ExecConversation(self, client)
@@ -158,6 +162,9 @@ class ExecConversation:
     """One client's talk, from the handshake on.  Implements ``dialect.Conversation``."""
 
     __slots__ = ("_session", "client", "endpoint", "stage")
+
+    binary = True
+    decode = staticmethod(jsonrpc.decode)
 
     def __init__(self, endpoint: ExecEndpoint, client: Client) -> None:
         self.endpoint = endpoint

@@ -4,20 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from enum import Enum
-from typing import Annotated, Any, ClassVar, TypeVar
+from typing import Annotated, Any
 
 import msgspec
 from msgspec import UNSET, Meta, UnsetType
 
 from holdfast.dialects import base64, paths
+from holdfast.dialects.shapes import U16, U64, Shape, Usize, decoded
 from holdfast.errors import BadRequest
-from holdfast.wire.complaint import Misfit, fit
-
-U64 = Annotated[int, Meta(ge=0, title="u64")]
-Usize = Annotated[int, Meta(ge=0, title="usize")]
-U16 = Annotated[int, Meta(ge=0, le=2**16 - 1, title="u16")]
-
-T = TypeVar("T")
 
 
 def _checked(read: Callable[[str], Any]) -> Meta:
@@ -56,12 +50,6 @@ def _read_uuid(text: str) -> None:
 PathText = Annotated[str, _checked(paths.parse)]
 Base64Text = Annotated[str, _checked(base64.decode)]
 UuidText = Annotated[str, _checked(_read_uuid)]
-
-
-class Shape(msgspec.Struct, rename="camel"):
-    """Something on the wire."""
-
-    wire_name: ClassVar[str]
 
 
 # Params.
@@ -111,7 +99,7 @@ class EnvPolicy(Shape):
 class ManagedNetwork(Shape):
     wire_name = "ManagedNetworkSandboxContext"
 
-    loopback_ports: list[U16] = []
+    loopback_ports: list[U16] = msgspec.field(default_factory=list)
     allow_local_binding: bool = False
 
 
@@ -254,19 +242,7 @@ class TerminateResult(Shape):
     running: bool
 
 
-class Nothing(Shape):
-    """``{}``."""
-
-
 # Decoding.
-
-
-def decoded(value: Any, kind: type[T]) -> T:
-    """``value`` as a ``kind``, or a ``BadRequest`` in the reference's words."""
-    try:
-        return fit(value, kind)
-    except Misfit as misfit:
-        raise BadRequest(str(misfit)) from None
 
 
 class Start(msgspec.Struct):

@@ -2,17 +2,17 @@
 
 from __future__ import annotations
 
-import asyncio
 import os.path
 import signal as signals
 from collections.abc import Callable, Coroutine
 from functools import partial
 from typing import Any, TypeVar
 
-from holdfast.dialects import base64, paths
+from holdfast.dialects import base64, paths, spawning
 from holdfast.dialects.dialect import Method, UnknownMethod
 from holdfast.dialects.scope import Starting
-from holdfast.errors import BadRequest, StartCancelled, StillStarting, UnknownProcess, Unsupported
+from holdfast.dialects.shapes import Nothing, camel, decoded
+from holdfast.errors import BadRequest, StillStarting, UnknownProcess, Unsupported
 from holdfast.model import EnvPolicy, HostInfo, Inherit, Page, Size, Spec, WriteStatus
 from holdfast.wire.jsonrpc import Parts
 
@@ -75,21 +75,7 @@ def start(talk: ExecConversation, request: m.Start) -> Coroutine[Any, Any, m.Sta
 
 async def _start(talk: ExecConversation, spec: Spec, starting: Starting) -> m.StartResult:
     endpoint, session = talk.endpoint, talk.session
-    task = asyncio.current_task()
-    assert task is not None
-    try:
-        if starting.cancelled:
-            raise StartCancelled(starting.name)
-        starting.cancel_with(task.cancel)
-        process = await endpoint.backend.start(spec)
-    except asyncio.CancelledError:
-        session.scope.release(starting.name)
-        if starting.cancelled:
-            raise StartCancelled(starting.name) from None
-        raise
-    except BaseException:
-        session.scope.release(starting.name)
-        raise
+    process = await spawning.start(endpoint.backend, spec, session.scope, starting)
     # From here to the answer nothing waits, so nothing can be told in between.
     now = endpoint.loop.time()
     feed = Feed(session, starting.name, process, endpoint, now=now)
@@ -112,7 +98,7 @@ def _spec(params: m.StartParams, cwd: paths.PathUri) -> Spec:
         raise BadRequest("argv must not be empty")
     for field in ("sandbox", "network_proxy", "shell_snapshot"):
         if getattr(params, field) is not None:
-            raise Unsupported(f"`{_camel(field)}`")
+            raise Unsupported(f"`{camel(field)}`")
     if params.enforce_managed_network:
         raise Unsupported("`enforceManagedNetwork`")
     return Spec(
@@ -134,11 +120,6 @@ def _policy(policy: m.EnvPolicy) -> EnvPolicy:
         set=tuple(policy.set.items()),
         include_only=tuple(policy.include_only),
     )
-
-
-def _camel(field: str) -> str:
-    first, *rest = field.split("_")
-    return first + "".join(map(str.capitalize, rest))
 
 
 def read(talk: ExecConversation, params: m.ReadParams) -> Parts | Coroutine[Any, Any, Parts]:
@@ -212,12 +193,12 @@ async def _write_later(feed: Feed, params: m.Write) -> m.WriteResult:
 _ACCEPTED = m.WriteResult(WriteStatus.ACCEPTED.value)
 
 
-def signal(talk: ExecConversation, params: m.SignalParams) -> m.Nothing:
+def signal(talk: ExecConversation, params: m.SignalParams) -> Nothing:
     """Interrupt a process; nothing happens if there is none to interrupt."""
     match talk.session.scope.find(params.process_id):
         case Feed() as feed:
             feed.process.signal(signals.SIGINT)
-    return m.Nothing()
+    return Nothing()
 
 
 async def terminate(talk: ExecConversation, params: m.TerminateParams) -> m.TerminateResult:
@@ -262,7 +243,7 @@ P = TypeVar("P")
 def _method(
     kind: type[P], handle: Callable[[ExecConversation, P], Any], family: str = "", **traits: Any
 ) -> Method:
-    return Method(partial(m.decoded, kind=kind), handle, family, **traits)
+    return Method(partial(decoded, kind=kind), handle, family, **traits)
 
 
 def _name(params: Any) -> str:

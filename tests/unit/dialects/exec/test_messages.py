@@ -11,6 +11,7 @@ import pytest
 
 from holdfast.dialects.exec import messages as m
 from holdfast.dialects.paths import PathUri
+from holdfast.dialects.shapes import Nothing, Shape, decoded
 from holdfast.errors import BadRequest
 
 START = {"processId": "p", "argv": ["x"], "cwd": "file:///tmp", "env": {}, "tty": False}
@@ -20,12 +21,12 @@ WRITE = {"processId": "p", "chunk": "YQ==", "writeId": "w"}
 SIGNAL = {"processId": "p", "signal": "interrupt"}
 
 SHAPES: dict[str, tuple[str, Callable[[Any], Any]]] = {
-    "initialize": ("InitializeParams", lambda value: m.decoded(value, m.InitializeParams)),
+    "initialize": ("InitializeParams", lambda value: decoded(value, m.InitializeParams)),
     "start": ("WireExecParams", m.decode_start),
-    "read": ("ReadParams", lambda value: m.decoded(value, m.ReadParams)),
+    "read": ("ReadParams", lambda value: decoded(value, m.ReadParams)),
     "write": ("WriteParams", m.decode_write),
-    "signal": ("SignalParams", lambda value: m.decoded(value, m.SignalParams)),
-    "terminate": ("TerminateParams", lambda value: m.decoded(value, m.TerminateParams)),
+    "signal": ("SignalParams", lambda value: decoded(value, m.SignalParams)),
+    "terminate": ("TerminateParams", lambda value: decoded(value, m.TerminateParams)),
 }
 
 
@@ -392,8 +393,8 @@ def test_a_home_that_nobody_knows_is_left_out() -> None:
         (m.StartResult("p"), b'{"processId":"p","sandboxType":"none"}'),
         (m.WriteResult("accepted"), b'{"status":"accepted"}'),
         (m.TerminateResult(running=True), b'{"running":true}'),
-        (m.Nothing(), b"{}"),
+        (Nothing(), b"{}"),
     ],
 )
-def test_a_result_is_written_like_that_of_the_reference(result: m.Shape, text: bytes) -> None:
+def test_a_result_is_written_like_that_of_the_reference(result: Shape, text: bytes) -> None:
     assert msgspec.json.encode(result) == text

@@ -1,0 +1,168 @@
+"""The app endpoint: one client's processes and commands, which end with its connection."""
+
+from __future__ import annotations
+
+import asyncio
+import platform
+from collections.abc import Iterator, Mapping
+from itertools import count
+from time import time
+
+import msgspec
+
+from holdfast.backend import Backend, Valve
+from holdfast.config import AppLimits
+from holdfast.dialects.dialect import Client, Method, WireError
+from holdfast.dialects.scope import Scope, Starting
+from holdfast.dialects.shapes import Shape
+from holdfast.errors import HoldfastError
+from holdfast.telemetry import Telemetry
+from holdfast.wire import jsonrpc
+from holdfast.wire.jsonrpc import Notification, Response
+
+from . import messages as m
+from .explain import Declined, explain
+from .family import PROCESS, Family
+from .run import Run
+
+_encode = msgspec.json.Encoder().encode
+
+
+class AppEndpoint:
+    """What all conversations share.  Implements ``dialect.Endpoint``."""
+
+    def __init__(
+        self,
+        backend: Backend,
+        methods: Mapping[str, Method],
+        *,
+        loop: asyncio.AbstractEventLoop,
+        telemetry: Telemetry,
+        limits: AppLimits | None = None,
+    ) -> None:
+        self.backend = backend
+        self.methods = methods
+        self.loop = loop
+        self.telemetry = telemetry
+        self.limits = limits or AppLimits()
+
+    def pick(self, text: bytes) -> AppEndpoint:
+        return self
+
+    def greet(self, client: Client) -> AppConversation:
+        return AppConversation(self, client)
+
+
+class AppConversation:
+    """One client's talk, from the handshake on.  Implements ``dialect.Conversation``."""
+
+    __slots__ = (
+        "_experimental",
+        "_initialized",
+        "_silenced",
+        "client",
+        "commands",
+        "endpoint",
+        "numbers",
+        "processes",
+        "unnamed",
+        "valve",
+    )
+
+    binary = False
+    decode = staticmethod(jsonrpc.decode_loosely)
+
+    def __init__(self, endpoint: AppEndpoint, client: Client) -> None:
+        self.endpoint = endpoint
+        self.client = client
+        limit = endpoint.limits.names
+        self.processes: Scope[Run] = Scope(limit=limit)
+        self.commands: Scope[Run] = Scope(limit=limit)
+        self.unnamed: Scope[Run] = Scope(limit=limit)
+        """Commands whose client gave them no name."""
+        self.numbers = count()
+        self.valve = Valve()
+        self._initialized = False
+        self._experimental = False
+        self._silenced: frozenset[str] = frozenset()
+
+    # The handshake.
+
+    def begin(self, params: m.InitializeParams) -> m.InitializeResult:
+        if self._initialized:
+            raise Declined("Already initialized")
+        client = params.client_info
+        if any((char < " " and char != "\t") or char == "\x7f" for char in client.name):
+            raise Declined(f"Invalid clientInfo.name: '{client.name}'. Must be a valid HTTP header value.")
+        wanted = params.capabilities or m.Capabilities()
+        self._initialized = True
+        self._experimental = wanted.experimental_api
+        self._silenced = frozenset(wanted.opt_out_notification_methods or ())
+        info = self.endpoint.backend.info
+        return m.InitializeResult(_user_agent(client, info.version), f"{info.home or info.cwd}/.holdfast")
+
+    def gate(self, method: Method) -> None:
+        if not method.family:
+            return
+        if not self._initialized:
+            raise Declined("Not initialized")
+        if method.family.startswith("process/"):
+            self.need_experimental(method.family)
+
+    def need_experimental(self, feature: str) -> None:
+        """Refuse ``feature`` unless the client said that it knows what it asks for."""
+        if not self._experimental:
+            raise Declined(f"{feature} requires experimentalApi capability")
+
+    def scope(self, family: Family) -> Scope[Run]:
+        """Where the names of this family are."""
+        return self.processes if family is PROCESS else self.commands
+
+    # What the client is told.
+
+    def hears(self, method: str) -> bool:
+        """Whether the client wants notifications of this method."""
+        return method not in self._silenced
+
+    def notify(self, method: str, params: Shape) -> None:
+        if self.hears(method):
+            self.client.send(
+                b'{"method":"%b","params":%b,"emittedAtMs":%d}'
+                % (method.encode(), _encode(params), int(time() * 1000))
+            )
+
+    # Implements ``dialect.Conversation``.
+
+    def malformed(self, detail: str) -> None:
+        return None
+
+    def notified(self, notification: Notification) -> None:
+        pass  # ``initialized`` changes nothing here, and others are not for us.
+
+    def answered(self, response: Response) -> None:
+        pass
+
+    def congested(self) -> None:
+        self.valve.shut()
+
+    def drained(self) -> None:
+        self.valve.open()
+
+    def explain(self, error: HoldfastError) -> WireError:
+        return explain(error, self.endpoint.methods)
+
+    def ended(self) -> None:
+        for entry in self._entries():
+            if isinstance(entry, Starting):
+                entry.cancel()
+            else:
+                entry.abandon()
+
+    def _entries(self) -> Iterator[Run | Starting]:
+        for scope in (self.processes, self.commands, self.unnamed):
+            yield from scope
+
+
+def _user_agent(client: m.ClientInfo, version: str) -> str:
+    system = f"{platform.system()} {platform.release()}; {platform.machine()}"
+    return f"holdfast/{version} ({system}) ({client.name.strip()}; {client.version.strip()})"

@@ -1,0 +1,60 @@
+"""Errors in the words of the app dialects (pure)."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Any
+
+from holdfast.dialects.dialect import UnknownMethod, WireError
+from holdfast.dialects.shapes import Undecodable
+from holdfast.errors import BadRequest, HoldfastError, LimitReached, Refused
+
+INVALID_REQUEST = -32600
+INVALID_PARAMS = -32602
+INTERNAL_ERROR = -32603
+OVERLOADED = -32001
+
+
+class Declined(Refused):
+    """A refusal in this dialect's own words."""
+
+    def __init__(self, text: str) -> None:
+        super().__init__(text)
+        self.text = text
+
+    def __str__(self) -> str:
+        return self.text
+
+
+class Failed(HoldfastError):
+    """Something that was tried and did not work, in this dialect's own words."""
+
+    def __init__(self, text: str, data: Any = None) -> None:
+        super().__init__(text, data)
+        self.text = text
+        self.data = data
+
+    def __str__(self) -> str:
+        return self.text
+
+
+def explain(error: HoldfastError, methods: Iterable[str]) -> WireError:
+    """Code, text and data for an error."""
+    match error:
+        case UnknownMethod(method=method):
+            known = ", ".join(f"`{name}`" for name in methods)
+            text = f"Invalid request: unknown variant `{method}`, expected one of {known}"
+            return WireError(INVALID_REQUEST, text)
+        case Undecodable():
+            return WireError(INVALID_REQUEST, f"Invalid request: {error}")
+        case BadRequest():
+            return WireError(INVALID_PARAMS, str(error))
+        case LimitReached(limit=limit, value=value):
+            data = {"limit": limit, "value": value}
+            return WireError(OVERLOADED, "Server overloaded; retry later.", data)
+        case Failed(data=data):
+            return WireError(INTERNAL_ERROR, str(error), data)
+        case Refused():
+            return WireError(INVALID_REQUEST, str(error))
+        case _:
+            return WireError(INTERNAL_ERROR, str(error))

@@ -1,0 +1,197 @@
+"""One process of a connection, from its start to its result.
+
+What must hold:
+
+1. Output is told, or kept, up to the cap and in order; all of it before the result.
+2. From the exit on nothing reaches the process any more, also while the rest of
+   its output is awaited.
+3. There is one result, and nothing follows it; what is left of the process is
+   gone by then.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import signal as signals
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from holdfast.backend import Process, Valve
+from holdfast.errors import SignalFailed
+from holdfast.model import Chunk, Stream
+
+from .capped import Capped
+from .drain import Drain
+
+_log = logging.getLogger(__name__)
+
+TIMED_OUT = 124
+"""The exit code of a process that was killed because its time was over."""
+
+_LONGEST = 365 * 24 * 3600.0
+"""Seconds; longer timeouts are legal and mean the same, but clocks overflow."""
+
+
+@dataclass(frozen=True, slots=True)
+class Terms:
+    """What a client asked for, beyond the process itself."""
+
+    terminal: bool
+    streamed: bool
+    """Output is told as it comes, instead of being kept for the result."""
+    stdin: bool
+    """The client may write to it."""
+    cap: int | None
+    """Bytes of each stream that are told or kept."""
+    timeout: float | None
+    quiet: float | None
+    """Seconds of silence after the exit that end the output; see ``Drain``."""
+    hard: float
+    """Seconds after the exit at which the output is over in any case."""
+
+
+class Run:
+    """Implements ``backend.Watcher``."""
+
+    __slots__ = (
+        "_drain",
+        "_loop",
+        "_on_lost",
+        "_on_over",
+        "_tell",
+        "_terms",
+        "_timed_out",
+        "_timer",
+        "exit_code",
+        "over",
+        "process",
+        "stderr",
+        "stdin_open",
+        "stdout",
+    )
+
+    def __init__(
+        self,
+        process: Process,
+        terms: Terms,
+        *,
+        valve: Valve,
+        loop: asyncio.AbstractEventLoop,
+        tell: Callable[[Stream, bytes, bool], None],
+        on_over: Callable[[Run], None],
+        on_lost: Callable[[], object],
+    ) -> None:
+        """
+        Args:
+            tell: Takes a piece of streamed output, and whether the cap is reached with it.
+            on_over: Called when everything about the process is known.
+            on_lost: Called instead if there will be no result.
+        """
+        self.process = process
+        self.stdout = Capped(terms.cap)
+        self.stderr = Capped(terms.cap)
+        self.stdin_open = terms.stdin
+        self.exit_code: int | None = None
+        self.over = False
+        self._terms = terms
+        self._tell = tell
+        self._on_over = on_over
+        self._on_lost = on_lost
+        self._loop = loop
+        self._timed_out = False
+        self._timer: asyncio.TimerHandle | None = None
+        streams = (Stream.STDOUT,) if terms.terminal else (Stream.STDOUT, Stream.STDERR)
+        self._drain = Drain(streams, quiet=terms.quiet, hard=terms.hard)
+        process.retain(0)  # It is told or kept here; nobody asks for it again.
+        process.watch(self, valve if terms.streamed else None)
+        if terms.timeout is not None:
+            self._timer = loop.call_later(min(terms.timeout, _LONGEST), self._on_timeout)
+
+    @property
+    def takes_stdin(self) -> bool:
+        """Whether it was started to be written to."""
+        return self._terms.stdin
+
+    @property
+    def drain_timed_out(self) -> bool:
+        """Whether the output was cut short because somebody held it open for too long."""
+        return self._drain.timed_out
+
+    # Implements ``backend.Watcher``.
+
+    def output(self, chunk: Chunk) -> None:
+        if chunk.stream is Stream.STDERR:
+            stream, capped = Stream.STDERR, self.stderr
+        else:
+            stream, capped = Stream.STDOUT, self.stdout
+        if capped.full:
+            return
+        if self._terms.streamed:
+            data, full = capped.cut(chunk.data)
+            self._tell(stream, data, full)
+        else:
+            full = capped.keep(chunk.data)
+        if full:
+            self._drain.ended(stream)
+        if self.exit_code is not None:
+            now = self._loop.time()
+            self._drain.heard(now)
+            if self._drain.is_over(now):
+                self._set_timer(now)
+
+    def exited(self, seq: int, code: int) -> None:
+        self.exit_code = TIMED_OUT if self._timed_out else code
+        self._drain.exited(self._loop.time())
+        self._set_timer(self._drain.deadline)
+
+    def closed(self, seq: int) -> None:
+        self._drain.all_ended()
+        self._finish()
+
+    # Time.
+
+    def _set_timer(self, when: float) -> None:
+        if self._timer is not None:
+            self._timer.cancel()
+        self._timer = self._loop.call_at(when, self._on_drain_due)
+
+    def _on_timeout(self) -> None:
+        self._timed_out = True
+        self.kill()
+
+    def _on_drain_due(self) -> None:
+        self.process.drain()  # What is ready wins over a deadline.
+        if self.over:
+            return
+        now = self._loop.time()
+        if self._drain.is_over(now):
+            self._finish()
+        else:
+            self._set_timer(self._drain.deadline)
+
+    # The end.
+
+    def kill(self) -> None:
+        """Kill the process; its exit and its result follow."""
+        try:
+            self.process.signal(signals.SIGKILL)
+        except SignalFailed as failed:
+            _log.warning("process %d: %s", self.process.pid, failed)
+
+    def _finish(self) -> None:
+        self._let_go()
+        self._on_over(self)
+
+    def abandon(self) -> None:
+        """End it without a result.  May be called twice."""
+        if not self.over:
+            self._let_go()
+            self._on_lost()
+
+    def _let_go(self) -> None:
+        self.over = True
+        if self._timer is not None:
+            self._timer.cancel()
+            self._timer = None
+        self.process.forget(leftovers=True)

@@ -1,0 +1,157 @@
+"""Buffered output as text: UTF-8, or the legacy encoding it looks like (pure)."""
+
+from __future__ import annotations
+
+import codecs
+import re
+from functools import cache
+
+# The detector takes 0.1 to 0.2 us per byte and holds everybody up meanwhile: 14 ms for this much, 220 ms for
+# the usual cap.  What this much text does not tell, more of it seldom does.
+_LOOK = 65_536
+
+# What the detector calls an encoding, and what Python calls it.  Others have one byte per character.
+_MULTIBYTE = {
+    "Big5": "big5hkscs",
+    "EUC-JP": "euc_jp",
+    "EUC-KR": "cp949",
+    "GBK": "gb18030",
+    "gb18030": "gb18030",
+    "Shift_JIS": "cp932",
+}
+# Names that Python does not know.
+_ALIASES = {"ISO-8859-8-I": "ISO-8859-8", "windows-874": "cp874"}
+
+# The names mean the tables of the Encoding Standard.  Where Python's tables say something else:
+_OTHERWISE = {
+    "KOI8-U": {0xAE: "\u045e", 0xBE: "\u040e"},
+    "windows-1255": {0xCA: "\u05ba"},
+}
+_REPLACED = {
+    "big5hkscs": (
+        "\u2022\uff64\u203e\u223c\u2641\u2609\u00a5\u00a2\u00a3",
+        "\u2027\ufe51\u00af\uff5e\u2295\u2299\uffe5\uffe0\uffe1",
+    ),
+    "euc_jp": ("\u301c\u2016\u2212\u00a2\u00a3\u00ac", "\uff5e\u2225\uff0d\uffe0\uffe1\uffe2"),
+    "gb18030": (
+        "\ue5e5\ue78d\ue78e\ue78f\ue790\ue791\ue792\ue793\ue794\ue795\ue796\ue7c7"
+        "\ue81e\ue826\ue82b\ue82c\ue832\ue843\ue854\ue864",
+        "\u3000\ufe10\ufe12\ufe11\ufe13\ufe14\ufe15\ufe16\ufe17\ufe18\ufe19\u1e3f"
+        "\u9fb4\u9fb5\u9fb6\u9fb7\u9fb8\u9fb9\u9fba\u9fbb",
+    ),
+}
+# Bytes that may begin a character which Python does not know there, and how many of them are looked after:
+# each costs a call, and without a bound a flood of them would hold everybody up for a minute.
+_MISSING = {"big5hkscs": b"\xa3", "euc_jp": b"\xad\xf9\xfa\xfb\xfc", "gb18030": b"\x80"}
+_MISSING_LIMIT = 65_536
+
+_ASCII = bytes(range(0x80))
+_QUOTES_AND_DASHES = b"\x91\x92\x93\x94\x95\x96\x97\x99"
+_LETTER = re.compile(rb"[A-Za-z]")
+
+
+def decode(data: bytes, *, cut: bool) -> str:
+    """The text that ``data`` most likely is.  Never raises.
+
+    ``cut`` says that more followed and was dropped.  Then a character of which only the beginning is left is
+    dropped too: it says nothing, and it must not make the rest look like another encoding.
+    """
+    try:
+        return codecs.utf_8_decode(data, "strict", not cut)[0]
+    except UnicodeDecodeError as error:
+        foreign = error.start
+    try:
+        return _decode_legacy(data, foreign, final=not cut)
+    except (UnicodeDecodeError, LookupError):
+        return codecs.utf_8_decode(data, "replace", not cut)[0]
+
+
+def _decode_legacy(data: bytes, foreign: int, *, final: bool) -> str:
+    """Raises UnicodeDecodeError if ``data`` is not what it looks like, LookupError if that is no encoding."""
+    # A mark is a statement, not a guess.
+    if data.startswith(codecs.BOM_UTF8):
+        raise LookupError("UTF-8")
+    if data.startswith(codecs.BOM_UTF16_LE):
+        return codecs.utf_16_le_decode(data[2:], "strict", final)[0]
+    if data.startswith(codecs.BOM_UTF16_BE):
+        return codecs.utf_16_be_decode(data[2:], "strict", final)[0]
+    name = _guess(data, foreign, final=final)
+    if name == "IBM866" and _is_quoted_ascii(data):
+        name = "windows-1252"
+    if name in _MULTIBYTE:
+        return _decode_multibyte(data, _MULTIBYTE[name], final=final)
+    return codecs.charmap_decode(data, "strict", _table(name))[0]
+
+
+def _guess(data: bytes, foreign: int, *, final: bool) -> str:
+    """The name of the encoding that the text around the byte at ``foreign`` seems to have."""
+    try:
+        # Most servers never meet a byte that is not UTF-8, and need not wait for this nor keep it in memory.
+        from chardetng_py.detector import EncodingDetector  # type: ignore[import-untyped]
+    except ImportError as error:
+        raise LookupError("no detector on this platform") from error
+    start = max(0, min(foreign - _LOOK // 4, len(data) - _LOOK))
+    if start:
+        # No encoding has a line feed inside a character, so nothing is torn there.
+        start = data.find(b"\n", start, foreign) + 1 or start
+    end = start + _LOOK
+    detector = EncodingDetector()
+    detector.feed(data[start:end], last=final and end >= len(data))
+    name: str = detector.guess(tld=None, allow_utf8=True)
+    return name
+
+
+def _is_quoted_ascii(data: bytes) -> bool:
+    """ASCII words with typographic quotes and dashes, which the detector takes for Cyrillic letters."""
+    return not data.translate(None, _ASCII + _QUOTES_AND_DASHES) and _LETTER.search(data) is not None
+
+
+def _decode_multibyte(data: bytes, codec: str, *, final: bool) -> str:
+    suspects = len(data) - len(data.translate(None, _MISSING.get(codec, b"")))
+    errors = "holdfast.missing" if 0 < suspects <= _MISSING_LIMIT else "strict"
+    # Unlike bytes.decode, an incremental decoder can be told that the end is not the end.
+    text = codecs.getincrementaldecoder(codec)(errors).decode(data, final)
+    for old, new in zip(*_REPLACED.get(codec, ("", "")), strict=True):
+        # Nearly always there is nothing to replace, and then this is far faster than translate.
+        text = text.replace(old, new)
+    return text
+
+
+def _missing(error: UnicodeError) -> tuple[str, int]:
+    """A character that Python's table lacks, and where to go on; what has none is raised again."""
+    assert isinstance(error, UnicodeDecodeError)
+    after = error.start + 2
+    match error.encoding, error.object[error.start : after]:
+        case "gb18030", pair if pair[:1] == b"\x80":
+            return "\u20ac", error.start + 1
+        case "big5hkscs", b"\xa3\xe1":
+            return "\u20ac", after
+        case "euc_jp", pair if len(pair) == 2 and min(pair) > 0xA0:
+            # Vendors' characters: the same square of 94 by 94 that Shift_JIS has in rows of 188.
+            row, column = divmod((pair[0] - 0xA1) * 94 + pair[1] - 0xA1, 188)
+            lead = row + (0x81 if row < 0x1F else 0xC1)
+            trail = column + (0x40 if column < 0x3F else 0x41)
+            return bytes((lead, trail)).decode("cp932"), after
+    raise error
+
+
+codecs.register_error("holdfast.missing", _missing)
+
+
+@cache
+def _table(name: str) -> str:
+    """What each byte stands for in a single-byte encoding, U+FFFE where it stands for nothing.
+
+    Raises:
+        LookupError: It is no single-byte encoding that is known.
+    """
+    table = list(bytes(range(0x100)).decode(_ALIASES.get(name, name), "replace").replace("\ufffd", "\ufffe"))
+    if name == "UTF-8" or len(table) != 0x100:
+        raise LookupError(name)
+    for byte in range(0x80, 0xA0):
+        # The Encoding Standard leaves no holes among the control characters, Python does.
+        if table[byte] == "\ufffe":
+            table[byte] = chr(byte)
+    for byte, character in _OTHERWISE.get(name, {}).items():
+        table[byte] = character
+    return "".join(table)

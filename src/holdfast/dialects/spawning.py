@@ -1,0 +1,78 @@
+"""Starting a process under a name, and the words for a start that failed."""
+
+from __future__ import annotations
+
+import asyncio
+from typing import Any, TypeVar
+
+from holdfast.backend import Backend, Process
+from holdfast.errors import Fault, Search, SpawnFailed, StartCancelled
+from holdfast.model import Spec
+from holdfast.wire.complaint import quote
+
+from .scope import Scope, Starting
+
+T = TypeVar("T")
+
+_LONGEST = 1024
+"""Characters of a name that an error repeats in its data; the client knows the rest."""
+
+
+async def start(backend: Backend, spec: Spec, scope: Scope[T], starting: Starting) -> Process:
+    """Start the process that ``starting`` reserved a name for; if that fails the name is free again.
+
+    Raises:
+        StartCancelled: It was given up by ``Starting.cancel``.
+        SpawnFailed: See ``Backend.start``.
+        LimitReached: See ``Backend.start``.
+    """
+    task = asyncio.current_task()
+    assert task is not None
+    try:
+        if starting.cancelled:
+            raise StartCancelled(starting.name)
+        starting.cancel_with(task.cancel)
+        return await backend.start(spec)
+    except asyncio.CancelledError:
+        scope.release(starting.name)
+        if starting.cancelled:
+            raise StartCancelled(starting.name) from None
+        raise
+    except BaseException:
+        scope.release(starting.name)
+        raise
+
+
+def failure_data(error: SpawnFailed) -> dict[str, Any]:
+    """What was at fault, told apart for programs."""
+    data: dict[str, Any] = {"fault": error.fault.value, "subject": _printable(error.subject)[:_LONGEST]}
+    data["reason"] = error.reason
+    if error.number is not None:
+        data["errno"] = error.number
+    return data
+
+
+def failure_text(error: SpawnFailed) -> str:
+    """The reference's words, which clients know; what they leave out is in the data."""
+    kind = "PTY" if error.terminal else "pipe"
+    match error:
+        case SpawnFailed(fault=Fault.PROGRAM, subject=""):
+            return f"missing program for {kind} spawn"
+        case SpawnFailed(fault=Fault.ARGUMENT, subject="env", number=None, terminal=False):
+            return "data provided contains a nul byte"
+        case SpawnFailed(fault=Fault.ARGUMENT, number=None):
+            return "nul byte found in provided data"
+        case SpawnFailed(terminal=True, search=Search(path=None)):
+            return f"Unable to spawn {error.subject} because:\nUnable to resolve the PATH"
+        case SpawnFailed(terminal=True, search=Search(path=str(path))):
+            return (
+                f"Unable to spawn {error.subject} because:\n"
+                f"No viable candidates found in PATH {quote(_printable(path))}"
+            )
+        case _:
+            return f"{error.reason} (os error {error.number})"
+
+
+def _printable(text: str) -> str:
+    """Bytes that are not UTF-8 cannot be told in JSON; everything else can."""
+    return text.encode("utf-8", "surrogateescape").decode("utf-8", "replace")
