@@ -21,6 +21,7 @@ from holdfast.errors import BadRequest, NameTaken, NoTerminal, SpawnFailed, Star
 from holdfast.model import EnvPolicy, Inherit, Size, Spec, Stream, WriteStatus
 
 from . import messages as m
+from .capped import Capped
 from .endpoint import AppConversation
 from .explain import Declined, Failed
 from .family import COMMAND, PROCESS, Family
@@ -277,15 +278,19 @@ def _reserve(scope: Scope[Run], family: Family, name: str) -> Starting:
 # Results.
 
 
+def _text(run: Run, capped: Capped) -> str:
+    return decode(capped.kept(), cut=capped.full or run.torn)
+
+
 def _exited(name: str, run: Run) -> m.ProcessExited:
     assert run.exit_code is not None
     return m.ProcessExited(
         process_handle=name,
         exit_code=run.exit_code,
         output_drain_timed_out=run.drain_timed_out,
-        stdout=decode(run.stdout.kept(), cut=run.stdout.full),
+        stdout=_text(run, run.stdout),
         stdout_cap_reached=run.stdout.full,
-        stderr=decode(run.stderr.kept(), cut=run.stderr.full),
+        stderr=_text(run, run.stderr),
         stderr_cap_reached=run.stderr.full,
     )
 
@@ -295,8 +300,8 @@ def _result(run: Run, *, whole: bool) -> m.ExecResult:
     assert run.exit_code is not None
     return m.ExecResult(
         exit_code=run.exit_code,
-        stdout=decode(run.stdout.kept(), cut=run.stdout.full),
-        stderr=decode(run.stderr.kept(), cut=run.stderr.full),
+        stdout=_text(run, run.stdout),
+        stderr=_text(run, run.stderr),
         stdout_cap_reached=True if whole and run.stdout.full else UNSET,
         stderr_cap_reached=True if whole and run.stderr.full else UNSET,
     )

@@ -114,6 +114,11 @@ class Run:
         return self._terms.stdin
 
     @property
+    def torn(self) -> bool:
+        """Whether the output may end in the middle of a character, wherever the caps were."""
+        return self._timed_out or self._drain.timed_out
+
+    @property
     def drain_timed_out(self) -> bool:
         """Whether the output was cut short because somebody held it open for too long."""
         return self._drain.timed_out
