@@ -15,7 +15,6 @@ import asyncio
 import logging
 import signal as signals
 from collections.abc import Callable
-from dataclasses import dataclass
 
 from holdfast.backend import Process, Valve
 from holdfast.errors import SignalFailed
@@ -23,6 +22,7 @@ from holdfast.model import Chunk, Stream
 
 from .capped import Capped
 from .drain import Drain
+from .order import Terms
 
 _log = logging.getLogger(__name__)
 
@@ -31,24 +31,6 @@ TIMED_OUT = 124
 
 _LONGEST = 365 * 24 * 3600.0
 """Seconds; longer timeouts are legal and mean the same, but clocks overflow."""
-
-
-@dataclass(frozen=True, slots=True)
-class Terms:
-    """What a client asked for, beyond the process itself."""
-
-    terminal: bool
-    streamed: bool
-    """Output is told as it comes, instead of being kept for the result."""
-    stdin: bool
-    """The client may write to it."""
-    cap: int | None
-    """Bytes of each stream that are told or kept."""
-    timeout: float | None
-    quiet: float | None
-    """Seconds of silence after the exit that end the output; see ``Drain``."""
-    hard: float
-    """Seconds after the exit at which the output is over in any case."""
 
 
 class Run:

@@ -1,0 +1,197 @@
+"""What a request to start something comes to: a process and its terms (pure).
+
+The order of the checks is part of the protocol: it decides which of several
+mistakes is told.
+"""
+
+from __future__ import annotations
+
+import os.path
+from dataclasses import dataclass
+
+from msgspec import UNSET
+
+from holdfast.config import AppLimits
+from holdfast.errors import BadRequest, Unsupported
+from holdfast.model import EnvPolicy, HostInfo, Inherit, Size, Spec
+
+from . import messages as m
+from .explain import Declined
+from .family import COMMAND, PROCESS, Family
+
+_DEFAULT_CAP = 1 << 20
+_DEFAULT_TIMEOUT = 10_000
+
+_OWN_ENVIRONMENT = EnvPolicy(
+    inherit=Inherit.ALL, ignore_default_excludes=True, exclude=(), set=(), include_only=()
+)
+
+_NO_NETWORK = "CODEX_SANDBOX_NETWORK_DISABLED"
+"""Tells a command that the policy it runs under gives it no network."""
+
+
+@dataclass(frozen=True, slots=True)
+class Terms:
+    """What a client asked for, beyond the process itself."""
+
+    terminal: bool
+    streamed: bool
+    """Output is told as it comes, instead of being kept for the result."""
+    stdin: bool
+    """The client may write to it."""
+    cap: int | None
+    """Bytes of each stream that are told or kept."""
+    timeout: float | None
+    quiet: float | None
+    """Seconds of silence after the exit that end the output; see ``Drain``."""
+    hard: float
+    """Seconds after the exit at which the output is over in any case."""
+
+
+@dataclass(frozen=True, slots=True)
+class Order:
+    """What to start, and on which terms."""
+
+    spec: Spec
+    terms: Terms
+    whole: bool = False
+    """The client wants all the output, and must be told if that is not what it gets."""
+
+
+def process(params: m.SpawnParams, limits: AppLimits) -> Order:
+    """Read ``process/spawn``.
+
+    Raises:
+        Refused: It contradicts itself.
+    """
+    if not params.command:
+        raise Declined("command must not be empty")
+    if not params.process_handle:
+        raise Declined("processHandle must not be empty")
+    timeout = _DEFAULT_TIMEOUT if params.timeout_ms is UNSET else params.timeout_ms
+    cap = _DEFAULT_CAP if params.output_bytes_cap is UNSET else params.output_bytes_cap
+    _check_terminal(PROCESS, params)
+    _check_timeout(PROCESS, timeout)
+    return Order(
+        _spec(PROCESS, params, params.cwd, params.env or {}),
+        _terms(params, limits, timeout=timeout, cap=cap, quiet=limits.process_quiet_seconds),
+    )
+
+
+def command(params: m.ExecParams, info: HostInfo, limits: AppLimits) -> Order:
+    """Read ``command/exec``.
+
+    Raises:
+        Refused: It contradicts itself, or asks for what we do not do.
+    """
+    if not params.command:
+        raise Declined("command must not be empty")
+    if params.permission_profile is not None and params.sandbox_policy is not None:
+        raise Declined("`permissionProfile` cannot be combined with `sandboxPolicy`")
+    _check_terminal(COMMAND, params)
+    if params.disable_output_cap and params.output_bytes_cap is not None:
+        raise BadRequest("command/exec cannot set both outputBytesCap and disableOutputCap")
+    if params.disable_timeout and params.timeout_ms is not None:
+        raise BadRequest("command/exec cannot set both timeoutMs and disableTimeout")
+    timeout = _DEFAULT_TIMEOUT if params.timeout_ms is None else params.timeout_ms
+    cap = _DEFAULT_CAP if params.output_bytes_cap is None else params.output_bytes_cap
+    _check_timeout(COMMAND, timeout)
+    env = dict(params.env or {})
+    if not _network(params):
+        env.setdefault(_NO_NETWORK, "1")
+    spec = _spec(COMMAND, params, _directory(info, params.cwd), env)
+    if params.process_id is None and (params.tty or params.stream_stdin or params.stream_stdout_stderr):
+        raise Declined("command/exec tty or streaming requires a client-supplied processId")
+    terms = _terms(
+        params,
+        limits,
+        timeout=None if params.disable_timeout else timeout,
+        cap=None if params.disable_output_cap else cap,
+        quiet=limits.command_quiet_seconds,
+    )
+    return Order(spec, terms, whole=params.disable_output_cap)
+
+
+def _check_terminal(family: Family, params: m.SpawnParams | m.ExecParams) -> None:
+    if params.size is not None and not params.tty:
+        raise BadRequest(family.size_without_terminal())
+
+
+def _check_timeout(family: Family, timeout: int | None) -> None:
+    if timeout is not None and timeout < 0:
+        raise BadRequest(family.negative_timeout(timeout))
+
+
+def size(family: Family, size: m.AnySize | None) -> Size:
+    """The size of a terminal."""
+    if size is None:
+        return Size()
+    if not size.rows or not size.cols:
+        raise BadRequest(family.no_size())
+    return Size(size.rows, size.cols)
+
+
+def _spec(family: Family, params: m.SpawnParams | m.ExecParams, cwd: str, env: dict[str, str | None]) -> Spec:
+    return Spec(
+        argv=params.command,
+        cwd=cwd,
+        env=env,
+        env_policy=_OWN_ENVIRONMENT,
+        terminal=size(family, params.size) if params.tty else None,
+        stdin=params.stream_stdin,
+    )
+
+
+def _terms(
+    params: m.SpawnParams | m.ExecParams,
+    limits: AppLimits,
+    *,
+    timeout: int | None,
+    cap: int | None,
+    quiet: float | None,
+) -> Terms:
+    streamed = params.tty or params.stream_stdout_stderr
+    if not streamed:
+        cap = limits.buffered_bytes if cap is None else min(cap, limits.buffered_bytes)
+    return Terms(
+        terminal=params.tty,
+        streamed=streamed,
+        stdin=params.tty or params.stream_stdin,
+        cap=cap,
+        timeout=None if timeout is None else timeout / 1000,
+        quiet=quiet,
+        hard=limits.drain_seconds,
+    )
+
+
+def _directory(info: HostInfo, cwd: str | None) -> str:
+    """A command's directory; relative to the server's, and ``~`` is the user's home."""
+    if cwd is None:
+        return info.cwd
+    if info.home is not None and (cwd == "~" or cwd.startswith("~/")):
+        return info.home + cwd[1:]
+    return os.path.join(info.cwd, cwd)
+
+
+def _network(params: m.ExecParams) -> bool:
+    """Whether the command may use the network, as far as its policy says so.
+
+    Raises:
+        Unsupported: The policy asks for a sandbox.
+        Declined: It is none.
+    """
+    match params.sandbox_policy:
+        case m.ReadOnly() | m.WorkspaceWrite():
+            raise Unsupported("a sandbox (`sandboxPolicy`)")
+        case m.ExternalSandbox(network_access=access):
+            return access is m.NetworkAccess.ENABLED
+    match params.permission_profile:
+        case None | ":danger-full-access":
+            return True
+        case ":read-only" | ":workspace":
+            raise Unsupported("a sandbox (`permissionProfile`)")
+        case str(profile) if profile.startswith(":"):
+            unknown = f"default_permissions refers to unknown built-in profile `{profile}`"
+            raise Declined(f"invalid permission profile: {unknown}")
+        case _:
+            raise Declined("invalid permission profile: default_permissions requires a `[permissions]` table")
