@@ -128,7 +128,7 @@ def _settle() -> None:
 
 
 class Counting(Protocol):
-    """A backend that says how many of its processes have closed."""
+    """A backend that counts the processes that have closed."""
 
     closed: int
 
@@ -137,23 +137,24 @@ class Tidying:
     """Gives memory back some time after a burst of processes.
 
     The interpreter keeps freed objects for later use, a few in every block of
-    memory, which keeps the blocks from going back to the system.
+    memory, which keeps the blocks from going back to the system.  One live
+    object does the same to a mebibyte: hence numbers of the time of the burst
+    are not kept, here and elsewhere, once they have served.
     """
 
     def __init__(self, backend: Counting, loop: asyncio.AbstractEventLoop) -> None:
         self._backend = backend
         self._loop = loop
-        self._seen = 0
         self._rounds = 0
         self._trim = getattr(ctypes.CDLL(None), "malloc_trim", None)
         loop.call_later(_TIDY, self.on_time)
 
     def on_time(self) -> None:
         """Look, tidy up if there is reason to, and come back later."""
-        if self._backend.closed - self._seen >= _BURST:
+        if self._backend.closed >= _BURST:
             # What closed up to now is forgotten in 30 s, the tail of the burst one look later.
             self._rounds = 5
-        self._seen = self._backend.closed
+        self._backend.closed = 0
         if self._rounds:
             self._rounds -= 1
             gc.collect()

@@ -38,6 +38,9 @@ class Child(Protocol):
     def reap(self) -> int | None:
         """The exit code, once; None while the child runs."""
 
+    def has_leftovers(self) -> bool:
+        """Whether anybody of the group is left after ``reap``."""
+
     def kill_leftovers(self) -> None:
         """Kill what is left of the group after ``reap``."""
 
@@ -60,3 +63,32 @@ class Children(Protocol):
 
     def close(self) -> None:
         """Start nothing any more.  May be called twice."""
+
+
+class _NoChild:
+    """What a process has in place of its child once nothing of it is left.  Implements ``Child``."""
+
+    pid = exit_fd = -1
+    stdin = None
+    outputs = ()
+
+    def hand_over(self) -> None:
+        pass
+
+    def signal(self, number: int) -> None:
+        pass
+
+    def reap(self) -> int | None:
+        return None
+
+    def has_leftovers(self) -> bool:
+        return False
+
+    def kill_leftovers(self) -> None:
+        pass
+
+    def release(self) -> None:
+        pass
+
+
+NO_CHILD = _NoChild()

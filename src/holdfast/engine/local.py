@@ -42,7 +42,7 @@ class LocalBackend:
         self._all_closed: asyncio.Future[None] | None = None
         self._remove = self._on_closed  # One for all: a method is made anew whenever it is named.
         self.closed = 0
-        """Processes that have closed, since the beginning."""
+        """Processes that have closed, since somebody last set this to 0."""
 
     async def start(self, spec: Spec) -> LocalProcess:
         most = 0 if self._closing else self._limits.processes

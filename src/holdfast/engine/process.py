@@ -25,7 +25,7 @@ from holdfast.errors import NoTerminal, SignalFailed, StdinFailed
 from holdfast.model import Chunk, Page, Size, Stream, WriteStatus
 from holdfast.poller import Poller
 
-from .children import Child
+from .children import NO_CHILD, Child
 from .output import Output
 from .ring import Ring
 from .stdin import Stdin
@@ -80,7 +80,7 @@ class LocalProcess:
     ) -> None:
         self.pid = child.pid
         self.exit_code: int | None = None
-        self._child = child
+        self._child: Child = child
         self._ring = ring
         self._loop = loop
         self._poller = poller
@@ -166,6 +166,10 @@ class LocalProcess:
                 self._tell("closed")
                 for watch in self._watches:
                     watch.stop()  # Nothing follows; what is kept of a closed process should be small.
+                if not self._child.has_leftovers():
+                    self._child = NO_CHILD
+                if self._stdin is not None and not self._stdin.remembers:
+                    self._stdin = None
                 self._on_closed(self)
 
     def _tell(self, event: str, *facts: int) -> None:

@@ -90,7 +90,7 @@ class Starter:
 
     def _on_finished(self, answer: asyncio.Future[Child], outcome: Child | Exception) -> None:
         self._unfinished -= 1
-        self._finished_at = self._loop.time()
+        self._finished_at = self._loop.time() if self._unfinished else 0.0
         if isinstance(outcome, Exception):
             if not answer.done():
                 answer.set_exception(outcome)

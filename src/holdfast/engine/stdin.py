@@ -60,6 +60,11 @@ class Stdin:
     def closed(self) -> bool:
         return self._fd is None
 
+    @property
+    def remembers(self) -> bool:
+        """Whether a retry could come of a write that was accepted."""
+        return self._ids is not None
+
     def has_accepted(self, write_id: str | None) -> bool:
         """Whether a write of that identifier was accepted, as far as that is remembered."""
         return self._ids is not None and write_id in self._ids

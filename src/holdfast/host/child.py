@@ -71,6 +71,16 @@ class Child:
         code = os.waitstatus_to_exitcode(status)
         return code if code >= 0 else 128 - code
 
+    def has_leftovers(self) -> bool:
+        """Whether anybody of the group of this child, which was reaped, is still there."""
+        try:
+            os.killpg(self.pid, 0)
+        except ProcessLookupError:
+            return False
+        except PermissionError:
+            pass
+        return True
+
     def kill_leftovers(self) -> None:
         """Kill what is left of the group of this child, which was reaped.
 

@@ -9,7 +9,10 @@ import socket
 import pytest
 
 from holdfast.cli import serving
-from tests.fakes.client import client
+from holdfast.cli.main import parser
+from holdfast.config import AppLimits
+from tests.fakes.client import Client, Refusal, client
+from tests.fakes.frames import Wire
 from tests.fakes.server import program, program_at, run_to_end
 
 pytestmark = pytest.mark.slow
@@ -81,6 +84,86 @@ async def test_the_options_for_compatibility_are_accepted(options: tuple[str, ..
             assert await talking.call("environment/status") == {"status": "ready"}
 
 
+APP = {"clientInfo": {"name": "test", "version": "1"}, "capabilities": {"experimentalApi": True}}
+
+
+async def test_the_app_endpoint_speaks_the_app_dialects() -> None:
+    """And nothing else: a client of the exec dialect is told so in its words."""
+    with program_at("--endpoint", "app") as (_, url):
+        talking = await Client.connect(url)
+        with pytest.raises(Refusal, match="missing field `clientInfo`"):
+            await talking.call("initialize", {"clientName": "test"})
+        hello = await talking.call("initialize", APP)
+        result = await talking.call("command/exec", {"command": ["echo", "hello"]})
+        await talking.close()
+
+    assert hello["userAgent"].startswith("holdfast/")
+    assert result == {"exitCode": 0, "stdout": "hello\n", "stderr": ""}
+
+
+UPGRADE = (
+    b"GET /any/path HTTP/1.1\r\nConnection: Upgrade\r\nUpgrade: websocket\r\n"
+    b"Sec-WebSocket-Version: 13\r\nSec-WebSocket-Key: dGhlIHNhbXBsZSBub25jZQ==\r\n\r\n"
+)
+
+
+@pytest.mark.parametrize(
+    ("endpoint", "path", "health"),
+    [("app", b"101", b"200"), ("auto", b"404", b"200"), ("exec", b"404", b"404")],
+)
+async def test_an_endpoint_is_found_where_its_clients_look_for_it(
+    endpoint: str, path: bytes, health: bytes
+) -> None:
+    """Those of the app dialects take any path, and look after its health."""
+    heads = []
+    with program_at("--endpoint", endpoint) as (_, url):
+        for asked in (UPGRADE, b"GET /healthz HTTP/1.1\r\n\r\n"):
+            wire = await Wire.dial(url)
+            wire.writer.write(asked)
+            heads.append(await wire.reader.readuntil(b"\r\n\r\n"))
+            wire.writer.close()
+            await wire.writer.wait_closed()
+
+    assert [head.split()[1] for head in heads] == [path, health]
+
+
+async def test_by_default_the_first_message_decides_which_endpoint_is_meant() -> None:
+    with program_at() as (_, url):
+        app = await Client.connect(url)
+        await app.call("initialize", APP)
+        result = await app.call("command/exec", {"command": ["echo", "hello"]})
+        async with client(url) as other:
+            status = await other.call("environment/status")
+        await app.close()
+
+    assert (result["stdout"], status) == ("hello\n", {"status": "ready"})
+
+
+async def test_the_exec_endpoint_knows_nothing_of_the_app_dialects() -> None:
+    with program_at("--endpoint", "exec") as (_, url):
+        talking = await Client.connect(url)
+        with pytest.raises(Refusal, match="missing field `clientName`"):
+            await talking.call("initialize", APP)
+        await talking.close()
+
+
+@pytest.mark.parametrize(
+    ("options", "limits"),
+    [
+        ([], AppLimits()),
+        (["--drain", "7"], AppLimits(drain_seconds=7.0)),
+        (["--drain", "0"], AppLimits(drain_seconds=0.0)),
+        (["--process-quiet", "0.5"], AppLimits(process_quiet_seconds=0.5)),
+        (["--process-quiet", "0"], AppLimits(process_quiet_seconds=None)),
+        (["--command-quiet", "3"], AppLimits(command_quiet_seconds=3.0)),
+        (["--command-quiet", "0"], AppLimits(command_quiet_seconds=None)),
+    ],
+)
+def test_the_end_of_output_is_as_the_command_line_says(options: list[str], limits: AppLimits) -> None:
+    """No silence at all would end everything at once, so 0 stands for no such end."""
+    assert serving._app_limits(parser().parse_args(["serve", *options])) == limits
+
+
 def test_the_hint_follows_each_url() -> None:
     """Whoever wraps the program can tell its users what to try."""
     with program("--listen", "ws://127.0.0.1:0", "--hint", "try {url} now") as server:
@@ -115,7 +198,7 @@ def test_memory_is_given_back_for_a_while_after_a_burst_and_only_then(
         assert rounds(2) == 0
         backend.closed = 999
         assert rounds(1) == 0
-        backend.closed += 1000
+        backend.closed = 1000
         assert rounds(7) == 5
         assert rounds(2) == 0
     finally:

@@ -47,3 +47,27 @@ def test_with_no_delay_all_is_due_at_once() -> None:
     expiry.add("a", 5.0)
 
     assert list(expiry.due(5.0)) == ["a"]
+
+
+def test_what_comes_close_together_ends_together_and_nothing_before_its_time() -> None:
+    """Thousands of processes that close within a moment cost one deadline."""
+    expiry: Expiry[int] = Expiry(30.0)
+    for number in range(1000):
+        expiry.add(number, 100.0 + number / 10_000)
+
+    assert list(expiry.due(130.0)) == []
+    assert list(expiry.due(130.0999)) == list(range(1000))
+    assert expiry.next_deadline is None
+
+
+def test_what_is_put_back_while_it_is_taken_out_is_not_taken_out_again() -> None:
+    expiry: Expiry[str] = Expiry(30.0)
+    expiry.add("a", 100.0)
+    expiry.add("b", 100.1)
+
+    taken = []
+    for item in expiry.due(130.1):
+        taken.append(item)
+        expiry.add(item, 130.1)
+
+    assert taken == ["a", "b"]

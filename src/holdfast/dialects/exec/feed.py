@@ -83,9 +83,11 @@ class Feed:
                 b'"sandboxDenied":false}}' % (self._name, seq, code)
             )
         self._record.exited(self, code)
+        self.started = 0.0  # What is kept of an ended process should be small: this is told by now.
 
     def closed(self, seq: int) -> None:
         client = self.session.client
         if client is not None:
             client.send(b'{"method":"process/closed","params":{"processId":%b,"seq":%d}}' % (self._name, seq))
+        self._name = b""  # Nothing follows, so it is not needed any more, either.
         self._record.closed(self)
