@@ -1,7 +1,8 @@
 """Writes those parts of the reference that can be read off the source.
 
-``python docs/generate.py`` writes them between their marks; with ``--check`` it
-writes nothing and exits 1 if a page is not what it would write.
+``python docs/generate.py`` writes them between their marks, and the schemas as whole
+files; with ``--check`` it writes nothing and exits 1 if something is not what it
+would write.
 """
 
 from __future__ import annotations
@@ -9,18 +10,26 @@ from __future__ import annotations
 import argparse
 import ast
 import os
+import re
 import sys
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import fields
 from pathlib import Path
 
 from holdfast import config
 from holdfast.cli import main as command_line
+from holdfast.cli.schema import CATALOGS, WRITERS
+from holdfast.schema.reference import Reference
 
 REFERENCE = Path(__file__).resolve().parent / "reference"
 
-BEGIN = "<!-- From here to the next mark: written by docs/generate.py. -->\n"
 END = "<!-- End of what docs/generate.py writes. -->\n"
+PART = re.compile(
+    r"(<!-- From here to the next mark: (?:(\S+), )?written by docs/generate\.py\. -->\n).*?"
+    + re.escape(END),
+    re.DOTALL,
+)
+"""A part of a page that is written here.  It has a name if the page has several."""
 
 WIDTH = "80"
 """Columns of help texts, whatever terminal this runs in."""
@@ -68,6 +77,8 @@ def limit_classes() -> Iterator[tuple[str, str, dict[str, str]]]:
 
 def spell(name: str, value: object) -> str:
     """A default with its unit."""
+    if value is None:
+        return "none"
     if isinstance(value, float):
         return f"{value:g} s"
     assert isinstance(value, int)
@@ -130,30 +141,57 @@ def block(text: str) -> str:
 
 # Writing.
 
-PAGES = {"limits.md": limits, "cli.md": cli}
+PAGES: dict[str, Callable[[], dict[str, str]]] = {
+    "limits.md": lambda: {"": limits()},
+    "cli.md": lambda: {"": cli()},
+    "exec.md": lambda: Reference(CATALOGS["exec"]).parts(),
+    "app.md": lambda: {"": Reference(CATALOGS["app"]).page()},
+}
+"""The parts of each page, by name."""
+
+ENDINGS = {"json-schema": "schema.json", "typescript": "d.ts", "openrpc": "openrpc.json"}
+
+
+def fill(page: str, parts: dict[str, str]) -> str:
+    """The page with its parts written anew.
+
+    Raises:
+        ValueError: Its marks are not those of the parts.
+    """
+    marks = [part[2] or "" for part in PART.finditer(page)]
+    if sorted(marks) != sorted(parts):
+        raise ValueError(f"has the marks {marks}, not {list(parts)}")
+    return PART.sub(lambda part: f"{part[1]}\n{parts[part[2] or '']}\n{END}", page)
+
+
+def texts() -> Iterator[tuple[str, str]]:
+    """Path below the reference, and what should be there."""
+    for name, parts in PAGES.items():
+        try:
+            yield name, fill((REFERENCE / name).read_text(encoding="utf-8"), parts())
+        except ValueError as error:
+            raise SystemExit(f"docs/reference/{name} {error}") from None
+    for endpoint, catalog in CATALOGS.items():
+        for kind, ending in ENDINGS.items():
+            yield f"schema/{endpoint}.{ending}", WRITERS[kind]([catalog])
 
 
 def main() -> int:
     parser = argparse.ArgumentParser(description="Write what is generated in docs/reference.")
-    parser.add_argument("--check", action="store_true", help="write nothing; exit 1 if a page is stale")
+    parser.add_argument("--check", action="store_true", help="write nothing; exit 1 if something is stale")
     arguments = parser.parse_args()
     os.environ["COLUMNS"] = WIDTH
     stale = 0
-    for name, write in PAGES.items():
+    for name, text in texts():
         path = REFERENCE / name
-        old = path.read_text(encoding="utf-8")
-        before, begin, rest = old.partition(BEGIN)
-        _, end, after = rest.partition(END)
-        if not (begin and end):
-            parser.error(f"{path} has lost its marks")
-        new = f"{before}{begin}\n{write()}\n{end}{after}"
-        if new == old:
+        if path.exists() and path.read_text(encoding="utf-8") == text:
             continue
         if arguments.check:
             print(f"docs/reference/{name} is stale: run python docs/generate.py", file=sys.stderr)
             stale = 1
         else:
-            path.write_text(new, encoding="utf-8")
+            path.parent.mkdir(exist_ok=True)
+            path.write_text(text, encoding="utf-8")
     return stale
 
 

@@ -286,7 +286,11 @@ def test_some_dialect_explains_errors() -> None:
 @pytest.mark.parametrize("path", EXPLAINERS)
 def test_a_dialect_explains_every_error(path: str) -> None:
     """An error without a case reaches the client as an internal error that says nothing."""
-    errors = subclasses("HoldfastError", [read(source) for source in SOURCES])
+    home = path.rsplit("/", 1)[0]
+    elsewhere = {other.rsplit("/", 1)[0] for other in EXPLAINERS} - {home}
+    # A dialect's own errors stay in its folder.
+    sources = [source for source in SOURCES if source.rsplit("/", 1)[0] not in elsewhere]
+    errors = subclasses("HoldfastError", [read(source) for source in sources])
 
     assert errors != set()
     assert sorted(errors - used_names(read(path))) == []

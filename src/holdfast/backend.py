@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Protocol
 
-from .model import Chunk, HostInfo, Page, Size, Spec, WriteStatus
+from .model import Chunk, HostInfo, Page, Size, Spec, Stream, WriteStatus
 
 
 class Watcher(Protocol):
@@ -21,6 +21,9 @@ class Watcher(Protocol):
 
     def output(self, chunk: Chunk) -> None:
         """The process said something."""
+
+    def ended(self, stream: Stream) -> None:
+        """Nobody can say anything on this stream any more.  The one event without a number."""
 
     def exited(self, seq: int, code: int) -> None:
         """The process ended.  Output of those it left behind may still follow."""
@@ -123,7 +126,7 @@ class Process(Protocol):
     def close_stdin(self) -> None:
         """Take no more for stdin, and close it once everything offered before is written.
 
-        A terminal stays as it is: closing our side would not be the end of its input.
+        A terminal stays open, and its reader gets the character that means the end.
         """
 
     def resize(self, size: Size) -> None:

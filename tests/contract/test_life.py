@@ -7,8 +7,9 @@ import signal as signals
 import pytest
 
 from holdfast.backend import Backend
+from holdfast.errors import NoTerminal, SignalFailed
 from holdfast.model import Size, Stream
-from tests.fakes.gate import Gate
+from tests.fakes.gate import Gate, gone
 from tests.fakes.process import TERMINAL, command, is_alive, sh
 from tests.fakes.recorder import Recorder, finished, record
 
@@ -137,6 +138,65 @@ async def test_a_watcher_attached_at_once_misses_nothing(backend: Backend) -> No
         recorder = await finished(await backend.start(command("true")))
 
         assert recorder.told == [("exited", 0), ("closed",)]
+
+
+# Size.
+
+
+async def test_a_terminal_that_is_resized_tells_the_child(backend: Backend, gate: Gate) -> None:
+    """The child sees the new size, and is told that there is one."""
+    script = f"trap 'echo changed' WINCH; stty size; {gate.shell}; stty size"
+    process = await backend.start(sh(script, terminal=Size(rows=24, cols=80)))
+    recorder = record(process)
+    await gate.reached()
+
+    process.resize(Size(rows=5, cols=1000))
+    gate.open()
+
+    await recorder.until("closed")
+    assert recorder.said().split(b"\r\n")[0] == b"24 80"
+    assert set(recorder.said().split(b"\r\n")[1:]) >= {b"5 1000", b"changed"}
+    process.resize(Size(rows=1, cols=1))
+
+
+async def test_pipes_have_no_size(backend: Backend, gate: Gate) -> None:
+    recorder = record(process := await backend.start(sh(gate.shell)))
+    await gate.reached()
+
+    with pytest.raises(NoTerminal):
+        process.resize(Size(rows=5, cols=5))
+    gate.open()
+    await recorder.until("closed")
+    with pytest.raises(NoTerminal):
+        process.resize(Size(rows=5, cols=5))
+
+
+# Signals.
+
+
+async def test_a_signal_kills_the_whole_group(backend: Backend, gate: Gate) -> None:
+    """Unlike a terminate it waits for the output: somebody outside the group may still have a word."""
+    recorder = record(process := await backend.start(sh(f"({gate.shell}) & echo $!; {gate.shell}")))
+    await gate.reached(2)
+    await recorder.when(lambda: recorder.said().endswith(b"\n"))
+    other = int(recorder.said())
+
+    process.signal(signals.SIGKILL)
+    process.signal(signals.SIGKILL)
+
+    await recorder.until("closed")
+    await gone(other)
+    assert recorder.told[1:] == [("exited", 137), ("closed",)]
+
+
+async def test_a_signal_the_system_does_not_know_is_refused(backend: Backend, gate: Gate) -> None:
+    process = await backend.start(sh(gate.shell))
+    await gate.reached()
+
+    with pytest.raises(SignalFailed):
+        process.signal(999)
+
+    assert is_alive(process.pid)
 
 
 async def test_interrupt_reaches_the_whole_group(backend: Backend, gate: Gate) -> None:

@@ -59,3 +59,16 @@ async def test_more_is_kept_from_now_on_when_asked(backend: Backend) -> None:
     assert process.retained() == 5_000_000
     page = await process.read()
     assert sum(len(chunk.data) for chunk in page.chunks) == 5_000_000
+
+
+async def test_nothing_is_kept_when_nothing_is_asked_for(backend: Backend) -> None:
+    """Whoever is told everything and keeps it elsewhere need not have it twice."""
+    process = await backend.start(sh("head -c 100000 /dev/zero; head -c 100000 /dev/zero >&2"))
+    process.retain(0)
+
+    recorder = await finished(process)
+
+    page = await process.read()
+    assert len(recorder.said()) == 200_000
+    assert (page.chunks, page.closed, process.retained()) == ([], True, 0)
+    assert page.next_seq == process.next_seq == len(recorder.told) + 1

@@ -7,9 +7,9 @@ import logging
 import pytest
 
 from holdfast.backend import Backend, Valve
-from holdfast.model import Chunk
+from holdfast.model import Chunk, Size, Stream
 from tests.fakes.gate import Gate
-from tests.fakes.process import command, eventually, is_alive, python, sh
+from tests.fakes.process import TERMINAL, command, eventually, is_alive, python, sh
 from tests.fakes.recorder import Recorder, finished, record
 
 # Writes to stdout as much as there is room for, reports, and exits when the door opens.
@@ -252,3 +252,100 @@ async def test_one_valve_serves_many_processes(backend: Backend) -> None:
     for recorder in recorders:
         await recorder.until("closed")
         assert recorder.told == [("stdout", b"said\n"), ("exited", 0), ("closed",)]
+
+
+# The end of one stream.
+
+
+class Ends(Recorder):
+    """Notes the end of each stream among the other events."""
+
+    def ended(self, stream: Stream) -> None:
+        self._note(0, ("ended", stream.value.encode()))
+
+
+async def test_the_end_of_each_stream_is_told_after_its_last_word(backend: Backend, gate: Gate) -> None:
+    """It has no number, and may come before the exit or after it."""
+    ends = Ends()
+    process = await backend.start(sh(f"echo err >&2; exec 2>&-; {gate.shell}; echo out"))
+    process.watch(ends)
+    await ends.until("ended", b"stderr")
+    await gate.reached()
+    gate.open()
+
+    await ends.until("closed")
+
+    assert ends.told == [
+        ("stderr", b"err\n"),
+        ("ended", b"stderr"),
+        ("stdout", b"out\n"),
+        ("exited", 0),
+        ("ended", b"stdout"),
+        ("closed",),
+    ]
+    assert [number for number in ends.numbers if number] == [1, 2, 3, 4]
+
+
+# What is waiting.
+
+
+@pytest.mark.parametrize("terminal", [None, TERMINAL], ids=["pipe", "pty"])
+async def test_a_drain_tells_what_is_waiting_though_a_valve_is_shut(
+    backend: Backend, gate: Gate, terminal: Size | None
+) -> None:
+    """At a deadline, what was said in time counts, whether or not the client has caught up."""
+    valve, recorder = Valve(), Recorder()
+    process = await backend.start(
+        sh(f"{gate.shell}; echo out; echo err >&2; {gate.shell}", terminal=terminal)
+    )
+    process.watch(recorder, valve)
+    await gate.reached()
+    valve.shut()
+    gate.open()
+    await gate.reached()
+    before = list(recorder.told)
+
+    process.drain()
+    told = list(recorder.told)
+    process.drain()
+
+    assert before == []
+    assert recorder.said() == (b"out\r\nerr\r\n" if terminal else b"out\nerr\n")
+    assert recorder.told == told
+    assert recorder.numbers == list(range(1, len(told) + 1))
+    valve.open()
+    gate.open()
+    await recorder.until("closed")
+
+
+async def test_a_drain_finds_what_those_say_who_were_left_behind(backend: Backend, gate: Gate) -> None:
+    valve, recorder = Valve(), Recorder()
+    process = await backend.start(sh(f"({gate.shell}; echo late; {gate.shell}) & exit 0"))
+    process.watch(recorder, valve)
+    await recorder.until("exited", 0)
+    valve.shut()
+    await gate.reached()
+    gate.open()
+    await gate.reached()
+
+    process.drain()
+
+    assert recorder.told == [("exited", 0), ("stdout", b"late\n")]
+
+
+async def test_a_drain_ends_though_somebody_goes_on_talking(backend: Backend) -> None:
+    recorder = record(process := await backend.start(command("yes")))
+    await recorder.when(lambda: len(recorder.said()) > 100_000)
+
+    for _ in range(100):
+        process.drain()
+
+    assert process.exit_code is None
+
+
+async def test_draining_what_has_closed_tells_nothing(backend: Backend) -> None:
+    recorder = await finished(process := await backend.start(command("echo", "x")))
+
+    process.drain()
+
+    assert recorder.told == [("stdout", b"x\n"), ("exited", 0), ("closed",)]

@@ -223,3 +223,83 @@ async def test_what_was_accepted_before_the_exit_stays_accepted(backend: Backend
     await recorder.until("closed")
 
     assert await process.write(b"x", write_id="1") is ACCEPTED
+
+
+# Without an identifier.
+
+
+async def test_a_write_without_an_identifier_is_written_each_time(backend: Backend) -> None:
+    process, recorder = await echo(backend, 9)
+
+    assert await process.write(b"one") is ACCEPTED
+    assert process.try_write(b"one") is ACCEPTED
+    assert await process.write(b"one", write_id=None) is ACCEPTED
+
+    await recorder.until("closed")
+    assert recorder.said() == b"oneoneone"
+
+
+# The end of stdin.
+
+
+async def test_closing_stdin_is_the_end_of_the_childs_input(backend: Backend) -> None:
+    recorder = record(process := await backend.start(command("cat", stdin=True)))
+    await process.write(b"last words")
+
+    process.close_stdin()
+    process.close_stdin()
+
+    assert await process.write(b"more") is CLOSED
+    await recorder.until("closed")
+    assert recorder.outline == [("stdout", b"last words"), ("exited", 0), ("closed",)]
+    process.close_stdin()
+
+
+async def test_everything_offered_before_the_close_arrives_before_the_end(
+    backend: Backend, gate: Gate
+) -> None:
+    """What is in the queue, and what still waits for room in it."""
+    recorder = record(process := await backend.start(sh(f"{gate.shell}; exec sha256sum", stdin=True)))
+    await gate.reached()
+    digest = hashlib.sha256(PIECE * fill(process))
+    waiting = [asyncio.ensure_future(process.write(bytes([n]) * 1000)) for n in range(20)]
+    await asyncio.sleep(0)
+    assert not any(task.done() for task in waiting)
+
+    process.close_stdin()
+    refused = process.try_write(b"too late")
+    gate.open()
+    answers = await asyncio.wait_for(asyncio.gather(*waiting), PATIENCE)
+    await recorder.until("closed")
+
+    digest.update(b"".join(bytes([n]) * 1000 for n in range(20)))
+    assert (refused, answers) == (CLOSED, [ACCEPTED] * 20)
+    assert recorder.said().split()[0].decode() == digest.hexdigest()
+
+
+async def test_closing_the_stdin_of_a_terminal_takes_no_more_and_is_the_end_for_its_reader(
+    backend: Backend, gate: Gate
+) -> None:
+    """Our side stays open, for it is the output as well: hanging up would kill the child."""
+    script = f"cat; {gate.shell}; echo over"
+    recorder = record(process := await backend.start(sh(script, terminal=TERMINAL)))
+    await process.write(b"word\n")
+
+    process.close_stdin()
+    process.close_stdin()
+    status = await process.write(b"x")
+    await gate.reached()
+    gate.open()
+
+    await recorder.until("closed")
+    assert status is CLOSED
+    assert recorder.said().replace(b"\r\n", b" ").split() == [b"word", b"word", b"over"]
+    assert process.exit_code == 0
+
+
+async def test_closing_a_stdin_that_never_was_is_nothing(backend: Backend) -> None:
+    process = await backend.start(command("true"))
+
+    process.close_stdin()
+
+    assert (await finished(process)).told == [("exited", 0), ("closed",)]

@@ -29,6 +29,9 @@ class Recorder:
         self.chunks.append(chunk)
         self._note(chunk.seq, (chunk.stream.value, chunk.data))
 
+    def ended(self, stream: Stream) -> None:
+        pass
+
     def exited(self, seq: int, code: int) -> None:
         self._note(seq, ("exited", code))
 

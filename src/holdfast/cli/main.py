@@ -23,6 +23,7 @@ def parser() -> argparse.ArgumentParser:
     top.add_argument("--version", action="version", version=f"holdfast {__version__}")
     commands = top.add_subparsers(title="commands", metavar="COMMAND", required=True)
     _add_serve(commands)
+    _add_schema(commands)
     version = commands.add_parser("version", help="print the version")
     version.set_defaults(run=_version)
     return top
@@ -74,6 +75,39 @@ def _add_serve(commands: argparse._SubParsersAction[argparse.ArgumentParser]) ->
         type=_positive,
         help="output kept for all processes together (default: 1 GiB)",
     )
+    _add_app_options(serve)
+    serve.add_argument(
+        "--hint",
+        metavar="TEXT",
+        help="a line to print after each URL, with {url} in it for the URL",
+    )
+    serve.set_defaults(run=_serve)
+
+
+def _add_schema(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
+    schema = commands.add_parser(
+        "schema",
+        help="print the messages of an endpoint as a schema",
+        description="Print what may be said at an endpoint, for validators and generators of clients.",
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+        epilog=(
+            "Without --endpoint, both endpoints are in one document:\n"
+            "  json-schema   a schema that takes the messages of either; each is below $defs\n"
+            "  typescript    a namespace for each\n"
+            "  openrpc       an object with a document for each, because method names repeat\n"
+        ),
+    )
+    schema.add_argument(
+        "--format",
+        choices=("json-schema", "typescript", "openrpc"),
+        default="json-schema",
+        help="what to write (default: json-schema, draft 2020-12)",
+    )
+    schema.add_argument("--endpoint", choices=("exec", "app"), help="only this one (default: both)")
+    schema.set_defaults(run=_schema)
+
+
+def _add_app_options(serve: argparse.ArgumentParser) -> None:
     serve.add_argument(
         "--drain",
         metavar="SECONDS",
@@ -92,12 +126,6 @@ def _add_serve(commands: argparse._SubParsersAction[argparse.ArgumentParser]) ->
         type=_seconds,
         help="app endpoint: the same for a command (default: 0.05)",
     )
-    serve.add_argument(
-        "--hint",
-        metavar="TEXT",
-        help="a line to print after each URL, with {url} in it for the URL",
-    )
-    serve.set_defaults(run=_serve)
 
 
 def _positive(text: str) -> int:
@@ -127,3 +155,9 @@ def _serve(arguments: argparse.Namespace) -> int:
     except Refusal as refusal:
         print(f"Error: {refusal}", file=sys.stderr)
         return 1
+
+
+def _schema(arguments: argparse.Namespace) -> int:
+    from .schema import schema  # Here, so that a server neither waits for this nor keeps it in memory.
+
+    return schema(arguments)

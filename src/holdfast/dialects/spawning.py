@@ -60,7 +60,7 @@ def failure_text(error: SpawnFailed) -> str:
             return f"missing program for {kind} spawn"
         case SpawnFailed(fault=Fault.ARGUMENT, subject="env", number=None, terminal=False):
             return "data provided contains a nul byte"
-        case SpawnFailed(fault=Fault.ARGUMENT, number=None):
+        case SpawnFailed(fault=Fault.ARGUMENT | Fault.DIRECTORY, number=None):
             return "nul byte found in provided data"
         case SpawnFailed(terminal=True, search=Search(path=None)):
             return f"Unable to spawn {error.subject} because:\nUnable to resolve the PATH"

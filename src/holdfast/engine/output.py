@@ -66,16 +66,16 @@ class Output:
         "_run",
         "_since",
         "_speaker",
-        "_stream",
         "_watched",
         "_widened",
         "_writes",
+        "stream",
     )
 
     def __init__(
         self, stream: Stream, fd: int, speaker: Speaker, *, loop: asyncio.AbstractEventLoop, poller: Poller
     ) -> None:
-        self._stream = stream
+        self.stream = stream
         self._fd = fd
         self._speaker = speaker
         self._loop = loop
@@ -98,7 +98,7 @@ class Output:
                 return
         data = self._read()
         if data:
-            self._speaker.said(self._stream, data)
+            self._speaker.said(self.stream, data)
             if self._fd < 0:
                 return  # Whoever was told has given us up.
             if len(data) < _SMALL or self._run >= _SMALL_RUN:
@@ -126,7 +126,7 @@ class Output:
             data = self._read()
             if not data:
                 return  # Nothing now, or the end: the poller tells again.
-            self._speaker.said(self._stream, data)
+            self._speaker.said(self.stream, data)
             if len(data) < READ_SIZE or self._fd < 0:
                 return
 
@@ -140,7 +140,7 @@ class Output:
             if error.errno == errno.EIO:  # How a terminal says that everybody has closed it.
                 return b""
             raise
-        if self._stream is Stream.PTY and len(data) >= _SMALL - 1:
+        if self.stream is Stream.PTY and len(data) >= _SMALL - 1:
             return self._gather(data)
         return data
 
@@ -194,12 +194,14 @@ class Output:
 
         Bounded by what is in the pipe at this moment, whoever goes on writing.
         """
-        left = _DRAIN_MOST if self._stream is Stream.PTY else self._waiting()
+        if self._fd < 0:
+            return
+        left = _DRAIN_MOST if self.stream is Stream.PTY else self._waiting()
         while left > 0 and self._fd >= 0:
             data = self._read()
             if not data:
                 break
-            self._speaker.said(self._stream, data)
+            self._speaker.said(self.stream, data)
             left -= len(data)
 
     def _waiting(self) -> int:
@@ -207,6 +209,10 @@ class Output:
         count = array.array("i", [0])
         fcntl.ioctl(self._fd, termios.FIONREAD, count)
         return count[0]
+
+    def end_of_input(self) -> bytes:
+        """What to write to a terminal so that its reader sees the end: after whole lines only."""
+        return b"\n" + pty.end_of_file(self._fd) if self._fd >= 0 else b""
 
     def resize(self, size: Size) -> None:
         """Give a terminal another size."""

@@ -138,6 +138,11 @@ class LocalProcess:
     def ended(self, output: Output) -> None:
         """One output is at its end."""
         self._outputs = tuple(other for other in self._outputs if other is not output)
+        for watch in self._watches:
+            try:
+                watch.watcher.ended(output.stream)
+            except Exception:  # noqa: BLE001  (rule 5)
+                watch.fail()
         if not self._outputs and self._state is State.EXITED:
             self._become(State.CLOSED)
 
@@ -282,7 +287,11 @@ class LocalProcess:
 
     def close_stdin(self) -> None:
         if self._stdin is not None:
-            self._stdin.finish()
+            self._stdin.finish(self._end_of_input())
+
+    def _end_of_input(self) -> bytes:
+        """What tells the reader of a terminal that the input has ended; a pipe tells by being closed."""
+        return b"".join(output.end_of_input() for output in self._outputs) if self._terminal else b""
 
     def resize(self, size: Size) -> None:
         if not self._terminal:
@@ -366,6 +375,9 @@ class _Nobody:
     """The watcher of a watch that was stopped."""
 
     def output(self, chunk: Chunk) -> None:
+        pass
+
+    def ended(self, stream: Stream) -> None:
         pass
 
     def exited(self, seq: int, code: int) -> None:

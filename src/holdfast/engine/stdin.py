@@ -111,9 +111,18 @@ class Stdin:
                 self._line.remove(waiting)
             raise
 
-    def finish(self) -> None:
-        """Take no more; close once everything offered before is written."""
+    def finish(self, last: bytes = b"") -> None:
+        """Take no more; close once everything offered before is written, and ``last``."""
+        if self._finished or self._fd is None:
+            return
         self._finished = True
+        if last:
+            if self._line is None:
+                self._line = deque()
+            # In line behind those who wait: it must come after their bytes.
+            self._line.append((self._loop.create_future(), last, None))
+            self._admit()
+            self._flush()
         self._close_if_done()
 
     def _close_if_done(self) -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import fcntl
 import os
 import struct
+import termios
 
 from holdfast.model import Size
 
@@ -30,6 +31,12 @@ def open_terminal(size: Size) -> tuple[int, bytes]:
         os.close(master)
         raise
     return master, b"/dev/pts/%d" % number
+
+
+def end_of_file(master: int) -> bytes:
+    """The character that means the end of input to the terminal, as its user has set it."""
+    character: bytes = termios.tcgetattr(master)[6][termios.VEOF]
+    return character
 
 
 def resize(master: int, size: Size) -> None:

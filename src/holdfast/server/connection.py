@@ -65,6 +65,7 @@ class Connection:
         "_inbox",
         "_limits",
         "_on_end",
+        "_passed_over",
         "_tasks",
         "_telemetry",
         "send",
@@ -85,6 +86,7 @@ class Connection:
         self._limits = limits
         self._on_end: Callable[[Connection], None] | None = on_end
         self._alone = False
+        self._passed_over = False
         # Made when first needed: an idle connection has none of them.
         self._tasks: dict[asyncio.Task[None], bool] | None = None
         self._inbox: deque[bytes] | None = None
@@ -127,7 +129,7 @@ class Connection:
 
     def receive(self, text: bytes, *, binary: bool = False) -> None:
         """Take one message.  The only door in."""
-        if binary and self._conversation is not None and not self._conversation.binary:
+        if binary and not (self._conversation or self._greet(text)[0]).binary:
             return
         if self._inbox is not None:
             self._inbox.append(text)
@@ -183,7 +185,10 @@ class Connection:
     def _answer_malformed(self, conversation: Conversation, malformed: Malformed) -> None:
         wire = conversation.malformed(str(malformed))
         if wire is None:
-            _log.warning("passed over something that is no message: %s", malformed)
+            # Once: the peer must not decide how long our log gets.
+            if not self._passed_over:
+                _log.warning("%s sent something that is no message: %s", self.peer or "the client", malformed)
+            self._passed_over = True
         else:
             self.send(jsonrpc.error(jsonrpc.UNPARSED, wire.code, wire.message))
 

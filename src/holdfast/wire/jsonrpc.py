@@ -112,9 +112,21 @@ def decode_loosely(text: bytes) -> Message:
         tree = _decode(text)
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
         raise Malformed(str(error)) from None
+    if text.count(b"{") + text.count(b"[") > MOST_NESTED and _is_deep(tree):
+        raise Malformed(f"nested more than {MOST_NESTED} levels deep")
     if type(tree) is dict and text.count(b'"') != 2 * _strings(tree):
         _check_keys(text)
     return _classify(tree)
+
+
+def _is_deep(tree: Any) -> bool:
+    """Whether arrays and objects are nested too deeply; takes any depth."""
+    level, depth = [tree], 0
+    while level and depth <= MOST_NESTED:
+        nodes = [node for node in level if isinstance(node, dict | list)]
+        level = [child for node in nodes for child in (node.values() if isinstance(node, dict) else node)]
+        depth += bool(nodes)
+    return depth > MOST_NESTED
 
 
 def _check_keys(text: bytes) -> None:

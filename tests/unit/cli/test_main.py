@@ -8,7 +8,7 @@ import sys
 import pytest
 
 from holdfast import __version__
-from holdfast.cli.main import main
+from holdfast.cli.main import main, parser
 
 
 def test_the_version_is_printed_by_command_and_by_option(capsys: pytest.CaptureFixture[str]) -> None:
@@ -31,6 +31,8 @@ def test_help_names_the_options_of_serve(capsys: pytest.CaptureFixture[str]) -> 
     shown = capsys.readouterr().out
     for option in ("--listen", "--endpoint", "--concurrent-requests", "--retain-detached-bytes"):
         assert option in shown
+    for option in ("--drain", "--process-quiet", "--command-quiet"):
+        assert option in shown
 
 
 WRONG = {
@@ -45,6 +47,21 @@ WRONG = {
     "nothing retained": (["serve", "--retain-detached-bytes", "0"], "0 is not a positive number"),
     "less than nothing retained": (["serve", "--retain-total-bytes", "-1"], "-1 is not a positive number"),
     "unknown endpoint": (["serve", "--endpoint", "x"], "invalid choice: 'x'"),
+    "less than no time to drain": (["serve", "--drain", "-1"], "-1 is not a number of seconds"),
+    "no end of the drain": (["serve", "--drain", "inf"], "inf is not a number of seconds"),
+    "a drain that is no number": (["serve", "--drain", "nan"], "nan is not a number of seconds"),
+    "a drain in words": (["serve", "--drain", "soon"], "--drain: invalid"),
+    "a drain of nothing": (["serve", "--drain", ""], "--drain: invalid"),
+    "less than no silence": (["serve", "--process-quiet", "-0.1"], "-0.1 is not a number of seconds"),
+    "silence in words": (["serve", "--process-quiet", "x"], "--process-quiet: invalid"),
+    "less than no silence of a command": (
+        ["serve", "--command-quiet", "-5"],
+        "-5 is not a number of seconds",
+    ),
+    "endless silence of a command": (
+        ["serve", "--command-quiet", "1e999"],
+        "1e999 is not a number of seconds",
+    ),
 }
 
 
@@ -58,6 +75,18 @@ def test_a_wrong_call_is_refused_with_code_two_and_a_reason(
 
     assert end.value.code == 2
     assert words in capsys.readouterr().err
+
+
+def test_times_are_seconds_and_absent_unless_given() -> None:
+    given = parser().parse_args(
+        ["serve", "--drain", "0", "--process-quiet", "1e-1", "--command-quiet", "0.25", "--endpoint", "app"]
+    )
+    absent = parser().parse_args(["serve"])
+
+    assert (given.drain, given.process_quiet, given.command_quiet) == (0.0, 0.1, 0.25)
+    assert given.endpoint == "app"
+    assert (absent.drain, absent.process_quiet, absent.command_quiet) == (None, None, None)
+    assert absent.endpoint == "auto"
 
 
 REFUSED = {

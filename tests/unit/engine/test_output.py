@@ -16,7 +16,7 @@ import pytest
 
 from holdfast.backend import Valve
 from holdfast.engine.output import READ_SIZE, Output
-from holdfast.model import Stream
+from holdfast.model import Size, Stream
 from holdfast.poller import Poller
 from tests.fakes.process import PATIENCE, eventually, open_files
 
@@ -344,6 +344,43 @@ async def test_draining_ends_though_somebody_goes_on_writing() -> None:
         made.output.drain()
 
         assert total <= len(made.listener.data) < 2 * total + READ_SIZE
+
+
+@BOTH
+async def test_whoever_is_told_may_close_the_output_that_is_drained(*, terminal: bool) -> None:
+    with line(terminal=terminal) as made:
+        made.listener.then = made.output.close
+        made.output.pause()
+        os.write(made.child, b"x")
+        await eventually(lambda: waiting(made.fd) == 1)
+
+        made.output.drain()
+        made.output.resume()
+
+        assert made.listener.pieces == [b"x"]
+
+
+async def test_a_closed_output_has_nothing_to_drain() -> None:
+    """Another output of the same process may have been the reason to close it, a moment ago."""
+    with line() as made:
+        os.write(made.child, b"x")
+        made.output.close()
+
+        made.output.drain()
+
+        assert made.listener.pieces == []
+
+
+# Size.
+
+
+async def test_a_terminal_is_resized_until_it_is_closed() -> None:
+    with line(terminal=True) as made:
+        made.output.resize(Size(rows=11, cols=22))
+        assert os.get_terminal_size(made.child) == os.terminal_size((22, 11))
+
+        made.output.close()
+        made.output.resize(Size(rows=33, cols=44))  # Nobody is left to be told.
 
 
 def _ignore(count: int) -> None:

@@ -204,6 +204,34 @@ async def test_a_watcher_may_forget_its_process_at_its_exit(
     assert caplog.messages == []
 
 
+async def test_a_watcher_may_forget_an_exited_process_while_it_is_drained(
+    backend: LocalBackend, gate: Gate, caplog: pytest.LogCaptureFixture
+) -> None:
+    """With the first of two outputs told, the other one is gone already."""
+    script = f"({gate.shell}; echo out; echo err >&2; {gate.shell}) & exit 0"
+    process = await backend.start(sh(script))
+    valve = Valve()
+
+    class Hasty(Recorder):
+        def output(self, chunk: Chunk) -> None:
+            super().output(chunk)
+            process.forget()
+
+    hasty = Hasty()
+    process.watch(hasty, valve)
+    await hasty.until("exited", 0)
+    valve.shut()
+    await gate.reached()
+    gate.open()
+    await gate.reached()
+
+    process.drain()
+
+    assert hasty.told == [("exited", 0), ("stdout", b"out\n")]
+    assert (await process.read()).closed
+    assert caplog.messages == []
+
+
 # Waiting readers.
 
 

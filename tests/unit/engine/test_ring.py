@@ -55,6 +55,24 @@ def test_the_newest_chunk_stays_whatever_its_size() -> None:
     assert (kept(made), made.total) == ([2], 100)
 
 
+def test_a_limit_of_nothing_keeps_nothing() -> None:
+    """Not even the newest: whoever asks for this has another place for it."""
+    budget = Budget(100)
+    made = ring(chunk(1, 4), chunk(2, 100), limit=0, budget=budget)
+
+    assert (kept(made), made.total, budget.used) == ([], 0, 0)
+    assert list(made.after(0, limit=5)) == []
+
+
+def test_a_limit_that_is_raised_from_nothing_keeps_what_comes_then() -> None:
+    made = ring(chunk(1), limit=0)
+
+    made.limit = 10
+    made.append(chunk(2))
+
+    assert kept(made) == [2]
+
+
 def test_no_more_chunks_are_kept_than_allowed() -> None:
     """One-byte writes cost far more than their bytes."""
     made = ring(*(chunk(seq) for seq in range(1, 11)), most=3)

@@ -13,7 +13,7 @@ from holdfast.config import EngineLimits
 from holdfast.engine.stdin import Stdin
 from holdfast.model import WriteStatus
 from holdfast.poller import Poller
-from tests.fakes.process import PATIENCE
+from tests.fakes.process import PATIENCE, eventually
 
 ACCEPTED, CLOSED = WriteStatus.ACCEPTED, WriteStatus.STDIN_CLOSED
 
@@ -73,7 +73,7 @@ def piped(limits: EngineLimits | None = None) -> Iterator[Pipe]:
         pipe.close()
 
 
-def start(pipe: Pipe, data: bytes, write_id: str) -> asyncio.Task[WriteStatus]:
+def start(pipe: Pipe, data: bytes, write_id: str | None) -> asyncio.Task[WriteStatus]:
     return asyncio.get_running_loop().create_task(pipe.stdin.write(data, write_id))
 
 
@@ -241,6 +241,115 @@ async def test_an_empty_write_is_accepted_and_remembered() -> None:
         assert pipe.stdin.try_write(b"", "a") is ACCEPTED
         assert pipe.stdin.try_write(b"x", "a") is ACCEPTED
         assert not pipe.has_more()
+
+
+# Without an identifier.
+
+
+async def test_what_has_no_identifier_is_written_as_often_as_it_is_offered() -> None:
+    with piped() as pipe:
+        assert pipe.stdin.try_write(b"x", None) is ACCEPTED
+        assert pipe.stdin.try_write(b"x", None) is ACCEPTED
+        assert await pipe.stdin.write(b"x", None) is ACCEPTED
+
+        assert os.read(pipe.reader, 100) == b"xxx"
+        assert not pipe.stdin.has_accepted(None)
+
+
+async def test_what_waits_without_an_identifier_is_written_each_time_too() -> None:
+    with piped(EngineLimits(stdin_chunks=1)) as pipe:
+        pipe.stdin.try_write(FILL, None)
+        tasks = [start(pipe, b"x", None), start(pipe, b"x", None)]
+        await turns()
+
+        assert await pipe.take(len(FILL) + 2) == FILL + b"xx"
+        assert await asyncio.gather(*tasks) == [ACCEPTED] * 2
+
+
+async def test_writes_without_an_identifier_do_not_push_others_out_of_memory() -> None:
+    with piped(EngineLimits(write_ids=1)) as pipe:
+        pipe.stdin.try_write(b"a", "a")
+        pipe.stdin.try_write(b"x", None)
+
+        assert pipe.stdin.try_write(b"A", "a") is ACCEPTED
+        assert os.read(pipe.reader, 100) == b"ax"
+
+
+# Finished: nothing more is taken, and what was offered before is still written.
+
+
+async def test_an_idle_stdin_is_closed_as_soon_as_it_is_finished() -> None:
+    with piped() as pipe:
+        pipe.stdin.try_write(b"last", "a")
+
+        pipe.stdin.finish()
+        pipe.stdin.finish()
+
+        assert pipe.stdin.closed
+        assert os.read(pipe.reader, 100) == b"last"
+        assert os.read(pipe.reader, 100) == b""
+        assert pipe.stdin.try_write(b"x", "b") is CLOSED
+        assert pipe.stdin.try_write(b"x", "a") is ACCEPTED
+
+
+async def test_what_is_queued_and_who_waits_in_line_come_before_the_end() -> None:
+    with piped(EngineLimits(stdin_chunks=2)) as pipe:
+        pipe.stdin.try_write(FILL, None)
+        pipe.stdin.try_write(b"queued", None)
+        tasks = [start(pipe, b"first", "1"), start(pipe, b"second", "2")]
+        await turns()
+
+        pipe.stdin.finish()
+        refused = pipe.stdin.try_write(b"late", None), pipe.stdin.try_write(b"late", "late")
+        data = await pipe.take(len(FILL) + 17)
+        await eventually(lambda: pipe.stdin.closed)
+
+        assert refused == (CLOSED, CLOSED)
+        assert data == FILL + b"queuedfirstsecond"
+        assert await asyncio.gather(*tasks) == [ACCEPTED] * 2
+        assert os.read(pipe.reader, 1) == b""
+
+
+@pytest.mark.parametrize("waits", [False, True])
+async def test_the_last_word_comes_after_everything_that_was_offered(*, waits: bool) -> None:
+    """A terminal needs one, because closing our side of it would not be the end of its input."""
+    with piped(EngineLimits(stdin_chunks=1)) as pipe:
+        offered = FILL + b"waits" if waits else b"written"
+        tasks = [start(pipe, piece, None) for piece in ((FILL, b"waits") if waits else (b"written",))]
+        await turns()
+
+        pipe.stdin.finish(b"\n\x04")
+        pipe.stdin.finish(b"\n\x04")
+
+        assert await pipe.take(len(offered) + 2) == offered + b"\n\x04"
+        await eventually(lambda: pipe.stdin.closed)
+        assert await asyncio.gather(*tasks) == [ACCEPTED] * len(tasks)
+        assert os.read(pipe.reader, 1) == b""
+
+
+async def test_a_call_cancelled_after_the_finish_does_not_keep_stdin_open() -> None:
+    with piped(EngineLimits(stdin_chunks=1)) as pipe:
+        pipe.stdin.try_write(FILL, None)
+        waiting = start(pipe, b"cancelled", None)
+        await turns()
+        pipe.stdin.finish()
+
+        waiting.cancel()
+        await asyncio.gather(waiting, return_exceptions=True)
+
+        assert await pipe.take(len(FILL)) == FILL
+        await eventually(lambda: pipe.stdin.closed)
+        assert not pipe.has_more()
+
+
+async def test_a_retry_of_what_was_accepted_is_accepted_also_while_it_is_finishing() -> None:
+    with piped() as pipe:
+        pipe.stdin.try_write(FILL, "fill")
+
+        pipe.stdin.finish()
+
+        assert pipe.stdin.try_write(FILL, "fill") is ACCEPTED
+        assert not pipe.stdin.closed
 
 
 # The end.

@@ -99,6 +99,21 @@ def test_release_gives_the_exit_descriptor_back() -> None:
         child.release()
 
 
+def test_what_was_handed_over_is_no_longer_the_childs() -> None:
+    """Somebody else has noted the descriptors, and closes them; the child must not close them again."""
+    with started(sh("read _", stdin=True)) as child:
+        stdin, outputs = child.stdin, child.outputs
+        assert stdin is not None
+
+        child.hand_over()
+
+        assert (child.stdin, child.outputs) == (None, ())
+        os.write(stdin, b"go\n")
+        wait_readable(child.exit_fd)
+        for fd in (stdin, *(fd for _, fd in outputs)):
+            os.close(fd)
+
+
 # Signals.
 
 

@@ -30,7 +30,7 @@ def policy(
 
 
 def child(
-    own: Mapping[str, str], given: EnvPolicy | None, overlay: Mapping[str, str] | None = None
+    own: Mapping[str, str], given: EnvPolicy | None, overlay: Mapping[str, str | None] | None = None
 ) -> dict[str, str]:
     return Environment(own).child(given, overlay or {})
 
@@ -162,6 +162,24 @@ def test_step_7_lays_the_request_over_it_past_all_filters() -> None:
         "A_KEY": "2",
         "PATH": "/sbin",
     }
+
+
+def test_a_request_may_take_a_variable_away() -> None:
+    """Exactly the one it names; and only for its own child."""
+    environment = Environment({"PATH": "/bin", "Path": "x", "A": "1"})
+
+    without = environment.child(policy(), {"PATH": None, "MISSING": None, "A": ""})
+
+    assert without == {"Path": "x", "A": ""}
+    assert environment.child(policy(), {}) == {"PATH": "/bin", "Path": "x", "A": "1"}
+
+
+def test_without_a_policy_there_is_nothing_to_take_away() -> None:
+    assert child(OWN, None, {"PATH": None, "A": "1"}) == {"A": "1"}
+
+
+def test_what_the_policy_sets_can_be_taken_away_too() -> None:
+    assert child(OWN, policy(Inherit.NONE, set_={"A": "1", "B": "2"}), {"A": None}) == {"B": "2"}
 
 
 # Step 8: what not even the request may bring in.

@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 import asyncio
+import logging
 
 import pytest
 
 from holdfast.config import ConnectionLimits
+from holdfast.dialects.dialect import Client as DialectClient
+from holdfast.dialects.dialect import WireError
 from holdfast.server.connection import Connection
 from holdfast.telemetry import Tally
 from tests.fakes.client import Client
@@ -86,6 +89,146 @@ async def test_a_breach_ends_the_connection_and_says_why(message: bytes, reason:
     assert talk.toy.told == ["ended"]
     assert talk.ended == [talk.connection]
     assert talk.channel.sent == []
+
+
+# The first message.
+
+
+class ChoosyEndpoint(ToyEndpoint):
+    """Remembers the first message of each client, and sends some to another endpoint."""
+
+    def __init__(self, other: ToyEndpoint) -> None:
+        super().__init__()
+        self.first: list[bytes] = []
+        self._other = other
+
+    def pick(self, text: bytes) -> ToyEndpoint:
+        self.first.append(text)
+        return self._other if b"other" in text else self
+
+
+async def test_the_first_message_decides_whom_a_client_talks_to() -> None:
+    """And only the first: a conversation does not change its dialect."""
+    other = ToyEndpoint()
+    choosy = ChoosyEndpoint(other)
+    channel = MemoryChannel()
+    connection = Connection(channel, choosy, telemetry=Tally(), limits=LIMITS, on_end=lambda ended: None)
+    before = len(choosy.conversations) + len(other.conversations)
+
+    connection.receive(request(1, "plain", "other"))
+    connection.receive(request(2, "plain", "any"))
+
+    assert before == 0
+    assert choosy.first == [request(1, "plain", "other")]
+    assert (len(choosy.conversations), len(other.conversations)) == (0, 1)
+    assert channel.results == ["plain other", "plain any"]
+
+
+async def test_a_first_message_that_is_none_begins_a_conversation_too() -> None:
+    """Somebody has to answer it."""
+    endpoint, channel = ToyEndpoint(), MemoryChannel()
+    connection = Connection(channel, endpoint, telemetry=Tally(), limits=LIMITS, on_end=lambda ended: None)
+
+    connection.receive(b"{")
+
+    assert len(endpoint.conversations) == 1
+    assert channel.sent[0]["id"] == -1
+
+
+async def test_a_client_that_is_behind_before_it_said_anything_is_known_to_be() -> None:
+    """Its conversation begins with the valve shut."""
+    endpoint, channel = ToyEndpoint(), MemoryChannel()
+    connection = Connection(channel, endpoint, telemetry=Tally(), limits=LIMITS, on_end=lambda ended: None)
+    channel.congested = True
+
+    connection.congested()
+    connection.receive(b'{"method":"hello"}')
+
+    assert endpoint.conversations[0].told == ["congested", "hello"]
+
+
+async def test_a_connection_without_a_message_ends_quietly() -> None:
+    endpoint, ended = ToyEndpoint(), list[Connection]()
+    connection = Connection(MemoryChannel(), endpoint, telemetry=Tally(), limits=LIMITS, on_end=ended.append)
+
+    connection.congested()
+    connection.drained()
+    connection.lost()
+    await connection.finished()
+    connection.receive(request(1, "plain", "a"))
+
+    assert (endpoint.conversations, ended) == ([], [connection])
+
+
+# Dialects that take less.
+
+
+class TextOnly(ToyConversation):
+    """A dialect without binary messages, which passes over what is no message."""
+
+    binary = False
+
+    def malformed(self, detail: str) -> WireError | None:
+        return None
+
+
+class TextEndpoint(ToyEndpoint):
+    def greet(self, client: DialectClient) -> ToyConversation:
+        self.conversations.append(TextOnly(client))
+        return self.conversations[-1]
+
+
+def text_only() -> tuple[Connection, MemoryChannel]:
+    channel = MemoryChannel()
+    connection = Connection(
+        channel, TextEndpoint(), telemetry=Tally(), limits=LIMITS, on_end=lambda ended: None
+    )
+    return connection, channel
+
+
+async def test_binary_messages_are_passed_over_where_the_dialect_has_none() -> None:
+    connection, channel = text_only()
+
+    connection.receive(request(1, "plain", "text"))
+    connection.receive(request(2, "plain", "binary"), binary=True)
+    connection.receive(request(3, "plain", "text"))
+
+    assert channel.results == ["plain text"] * 2
+    assert [message["id"] for message in channel.sent] == [1, 3]
+
+
+async def test_the_first_message_is_passed_over_too_if_it_is_binary() -> None:
+    """A dialect that takes no binary messages takes none from the beginning."""
+    connection, channel = text_only()
+
+    connection.receive(request(1, "plain", "binary"), binary=True)
+    connection.receive(request(2, "plain", "text"))
+
+    assert [message["id"] for message in channel.sent] == [2]
+
+
+async def test_binary_messages_are_messages_where_the_dialect_takes_them() -> None:
+    talk = Talk()
+
+    talk.connection.receive(request(1, "plain", "a"), binary=True)
+
+    assert talk.channel.results == ["plain a"]
+
+
+async def test_what_is_no_message_is_logged_where_the_dialect_does_not_answer(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    """Once: the peer must not decide how long our log gets."""
+    connection, channel = text_only()
+
+    with caplog.at_level(logging.WARNING):
+        connection.receive(b"{")
+        connection.receive(b"}")
+        connection.receive(request(1, "plain", "a"))
+
+    assert channel.results == ["plain a"]
+    (message,) = caplog.messages
+    assert message.startswith("127.0.0.1:5 sent something that is no message: ")
 
 
 # Back pressure.

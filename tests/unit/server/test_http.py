@@ -171,6 +171,41 @@ def test_a_listener_may_serve_health_as_well() -> None:
     assert text_of(asked("POST /healthz", routes=routes)) == ONLY_GET_AND_HEAD
 
 
+ANYWHERE = Routes(healthz=True, any_path=True)
+
+
+@pytest.mark.parametrize("line", ["GET /", "GET /foo", "GET /foo/bar?x=1", "GET /readyz/", "GET //"])
+def test_a_listener_may_take_websocket_clients_on_every_path(line: str) -> None:
+    answer = asked(line, UPGRADE, ANYWHERE)
+
+    assert text_of(answer) == switched()
+    assert answer.upgrade
+
+
+@pytest.mark.parametrize(
+    ("line", "fields", "text"),
+    [
+        ("GET /readyz", UPGRADE, OK),
+        ("GET /healthz", UPGRADE, OK),
+        ("POST /healthz", UPGRADE, ONLY_GET_AND_HEAD),
+        ("POST /foo", UPGRADE, ONLY_GET),
+        ("GET /foo", without("Connection"), NO_CONNECTION),
+        ("GET /foo", {**UPGRADE, "Upgrade": "h2c"}, NO_UPGRADE),
+        ("GET /foo", without("Sec-WebSocket-Key"), NO_KEY),
+        ("GET /foo", without("Sec-WebSocket-Version"), NO_VERSION),
+        ("GET /foo", {**UPGRADE, "Origin": "http://evil"}, FORBIDDEN),
+        ("GET /", {}, NO_CONNECTION),
+    ],
+)
+def test_on_every_path_the_same_is_asked_of_a_websocket_client(
+    line: str, fields: dict[str, str], text: str
+) -> None:
+    answer = asked(line, fields, ANYWHERE)
+
+    assert text_of(answer) == text
+    assert not answer.upgrade
+
+
 @pytest.mark.parametrize(
     ("line", "fields", "text", "close"),
     [

@@ -8,7 +8,7 @@ from typing import Annotated, Any
 import msgspec
 import pytest
 
-from holdfast.wire.complaint import Misfit, complain, fit, quote
+from holdfast.wire.complaint import Misfit, Words, complain, fit, quote
 
 
 class Colour(Enum):
@@ -37,6 +37,37 @@ class Outer(msgspec.Struct, rename="camel"):
     maybe: Inner | None = None
     labels: dict[str, str] = {}
     colour: Colour = Colour.RED
+
+
+class Tagged(msgspec.Struct, tag_field="type"):
+    wire_union = "WireUnion"
+
+
+class Circle(Tagged, tag="circle"):
+    radius: Annotated[int, msgspec.Meta(ge=0, le=65_535, title="u16")] = 1
+
+
+class Square(Tagged, tag="square"):
+    flag: bool
+    colour: Colour = Colour.RED
+
+
+Path = Annotated[
+    str,
+    msgspec.Meta(
+        pattern="^/",
+        extra={"expects": "path string", "complain": lambda path: None if path[:1] == "/" else "relative"},
+    ),
+]
+
+
+class Drawing(msgspec.Struct):
+    wire_name = "WireDrawing"
+
+    shape: Circle | Square | None = None
+    place: Path | None = None
+    count: Annotated[int, msgspec.Meta(title="i64")] | msgspec.UnsetType | None = msgspec.UNSET
+    labels: dict[str, str | None] = {}
 
 
 class Renamed(msgspec.Struct):
@@ -143,3 +174,114 @@ def test_a_type_without_words_is_left_to_the_decoder() -> None:
 )
 def test_a_quoted_text_shows_what_cannot_be_seen(text: str, quoted: str) -> None:
     assert quote(text) == quoted
+
+
+# Full words.
+
+
+@pytest.mark.parametrize(
+    ("value", "found"),
+    [
+        (1, "integer `1`"),
+        (-1, "integer `-1`"),
+        (2**64, "integer `18446744073709551616`"),
+        (-1.5, "floating point `-1.5`"),
+        (1.0, "floating point `1.0`"),
+        (1e16, "floating point `1e+16`"),
+        (True, "boolean `true`"),
+        (None, "null"),
+        ("x", 'string "x"'),
+        ([], "sequence"),
+    ],
+)
+def test_full_words_tell_the_number_that_was_found(value: Any, found: str) -> None:
+    for kind, expected in (
+        (dict[str, str], "a map"),
+        (Renamed, "struct WireRenamed"),
+        (Pair, "string or map"),
+    ):
+        if kind is Pair and isinstance(value, str):
+            continue
+        assert complain(value, kind, Words.FULL) == f"invalid type: {found}, expected {expected}"
+
+
+@pytest.mark.parametrize(
+    ("size", "words"),
+    [
+        (-1, "invalid value: integer `-1`, expected u64"),
+        (1.5, "invalid type: floating point `1.5`, expected u64"),
+        (1.0, "invalid type: floating point `1.0`, expected u64"),
+        (True, "invalid type: boolean `true`, expected u64"),
+        ("1", 'invalid type: string "1", expected u64'),
+    ],
+)
+def test_full_words_tell_a_value_out_of_range_from_one_of_a_wrong_type(size: Any, words: str) -> None:
+    assert complain({"size": size}, Inner, Words.FULL) == words
+    with pytest.raises(Misfit) as caught:
+        fit({"size": size}, Inner, Words.FULL)
+    assert str(caught.value) == words
+
+
+# Unions that a member tells apart.
+
+UNION = "internally tagged enum WireUnion"
+
+
+@pytest.mark.parametrize(
+    ("shape", "words"),
+    [
+        (1, f"invalid type: integer `1`, expected {UNION}"),
+        ("circle", f'invalid type: string "circle", expected {UNION}'),
+        ({}, "missing field `type`"),
+        ({"radius": "x"}, "missing field `type`"),
+        ({"type": None}, "invalid type: null, expected variant identifier"),
+        ({"type": True}, "invalid type: boolean `true`, expected variant identifier"),
+        ({"type": "Circle"}, "unknown variant `Circle`, expected `circle` or `square`"),
+        ({"type": "square"}, "missing field `flag`"),
+        ({"type": "square", "flag": 1}, "invalid type: integer `1`, expected a boolean"),
+        ({"flag": None, "type": "square"}, "invalid type: null, expected a boolean"),
+        ({"type": "square", "colour": 1, "flag": 1}, "invalid type: integer `1`, expected string or map"),
+        ({"type": "circle", "radius": 65_536}, "invalid value: integer `65536`, expected u16"),
+    ],
+)
+def test_a_misfit_of_a_union_is_told_by_the_member_that_tells_them_apart(shape: Any, words: str) -> None:
+    assert complain({"shape": shape}, Drawing, Words.FULL) == words
+    with pytest.raises(Misfit) as caught:
+        fit({"shape": shape}, Drawing, Words.FULL)
+    assert str(caught.value) == words
+
+
+@pytest.mark.parametrize(
+    ("shape", "read"),
+    [
+        (None, None),
+        ({"type": "circle", "flag": 1}, Circle()),
+        ({"colour": "blue", "flag": True, "type": "square"}, Square(True, Colour.BLUE)),
+    ],
+)
+def test_a_union_is_read_as_what_its_member_says(shape: Any, read: object) -> None:
+    assert complain({"shape": shape}, Drawing) is None
+    assert fit({"shape": shape}, Drawing).shape == read
+
+
+@pytest.mark.parametrize(
+    ("value", "words"),
+    [
+        ({"place": 1}, "invalid type: number, expected path string"),
+        ({"place": "x"}, "relative"),
+        ({"count": "x"}, 'invalid type: string "x", expected i64'),
+        ({"count": 2**63}, "invalid number"),
+        ({"labels": {"a": None, "b": 1}}, "invalid type: number, expected a string"),
+    ],
+)
+def test_text_may_have_a_check_and_words_of_its_own(value: Any, words: str) -> None:
+    """And what may be absent or null is told as what it is otherwise."""
+    assert complain(value, Drawing) == words
+
+
+def test_what_may_be_absent_or_null_is_taken_as_either() -> None:
+    assert fit({}, Drawing) == Drawing()
+    assert fit({"count": None, "place": None, "labels": {"a": None}}, Drawing) == Drawing(
+        count=None, labels={"a": None}
+    )
+    assert fit({"count": -5, "place": "/"}, Drawing) == Drawing(count=-5, place="/")

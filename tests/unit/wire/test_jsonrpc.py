@@ -252,6 +252,98 @@ def test_a_number_of_any_length_is_a_number(digits: str) -> None:
     assert isinstance(message.params, int | float)
 
 
+# In, for dialects that take it easier.
+
+
+def loose_complaint(text: bytes) -> str:
+    with pytest.raises(Malformed) as caught:
+        jsonrpc.decode_loosely(text)
+    return str(caught.value)
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        (b'{"id":1,"method":"x"}', Request(1, "x", None)),
+        (b' {"id":-0,"method":"x","params":[1.5]}\r\n', Request(0, "x", [1.5])),
+        (b'{"id":1,"method":"x","result":1,"error":5,"jsonrpc":[]}', Request(1, "x", None)),
+        (b'{"id":1,"method":"x","trace":{"traceparent":"t"}}', Request(1, "x", None, TraceContext("t"))),
+        (b'{"method":"x","params":{"a":null}}', Notification("x", {"a": None})),
+        (b'{"id":"a","result":{}}', Response("a", {})),
+        (b'{"id":1,"error":{"code":1,"message":"m"}}', Response(1, error=ErrorBody(1, "m"))),
+        (b'{"id":1,"method":"x","params":{"a":1,"a":2}}', Request(1, "x", {"a": 2})),
+        (b'{"id":1,"method":"x","params":{"a":{"b":"c","b":"d"}}}', Request(1, "x", {"a": {"b": "d"}})),
+        (b'{"id":1,"method":"x","params":{"id":1,"id":2,"\\u0069d":3}}', Request(1, "x", {"id": 3})),
+        (b'{"id":1,"method":"x","params":"\\" \\\\"}', Request(1, "x", '" \\')),
+        (b'{"id":1,"method":"x","params":[{"a":1,"a":2}],"b":{"a":1,"a":2}}', Request(1, "x", [{"a": 2}])),
+    ],
+)  # fmt: skip
+def test_the_last_of_two_equal_keys_wins_inside_the_params_of_a_loose_dialect(
+    text: bytes, message: Message
+) -> None:
+    assert jsonrpc.decode_loosely(text) == message
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        b'{"id":1,"id":1,"method":"x"}',
+        b'{"id":1,"method":"x","method":"x"}',
+        b'{"id":1,"method":"x","params":{},"params":{}}',
+        b'{"id":1,"method":"x","other":"\\"","other":1}',
+        b'{"id":1,"\\u006dethod":"x","method":"y"}',
+        b'{"id":1,"method":"x","params":{"a":1,"a":2},"id":1}',
+        b'{"id":1,"id":2,"method":"x","params":{"a":1}}',
+    ],
+)
+def test_a_member_of_the_message_itself_must_not_be_there_twice(text: bytes) -> None:
+    """Wherever and however it is written: nobody could say which of them was meant."""
+    assert loose_complaint(text) == "a member is there twice"
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        *(b"", b"  ", b"{", b"[]", b"1", b"null", b'"x"', b"{}", b'{"id":1}', b"\xff"),
+        *(b'\xef\xbb\xbf{"id":1,"method":"x"}', b'{"id":1,"method":"x"} x', b'{"id":1,"method":"x"}{}'),
+        *(
+            b'{"id":%b,"method":"x"}' % key
+            for key in (b"null", b"1.5", b"1.0", b"1e2", b"true", b"[]", b"{}")
+        ),
+        *(b'{"id":9223372036854775808,"method":"x"}', b'{"id":-9223372036854775809,"method":"x"}'),
+        *(b'{"id":00,"method":"x"}', b'{"id":1,"method":1}', b'{"id":1,"method":null}'),
+        *(b'{"id":1,"method":"\\ud800"}', b'{"id":1,"method":"a\nb"}', b'{"id":1,"method":"\xff"}'),
+        *(b'{"id":1,"method":"x","trace":1}', b'{"id":1,"method":"x","trace":{"traceparent":1}}'),
+        *(b'{"id":1,"error":{"code":1}}', b'{"id":1,"error":null}'),
+    ],
+)
+def test_what_is_no_message_is_malformed_for_a_loose_dialect_too(text: bytes) -> None:
+    with pytest.raises(Malformed):
+        jsonrpc.decode_loosely(text)
+
+
+def nested(depth: int, *, before: bytes = b"", opening: bytes = b"[", closing: bytes = b"]") -> bytes:
+    inner = b"1" if opening != b"[" else b""
+    return b'{"id":1,"method":"x",%b"params":%b%b%b}' % (before, opening * depth, inner, closing * depth)
+
+
+def test_params_of_a_loose_dialect_may_nest_as_deep_as_those_of_others() -> None:
+    assert isinstance(jsonrpc.decode_loosely(nested(126)), Request)
+    with pytest.raises(Malformed):
+        jsonrpc.decode_loosely(nested(127))
+
+
+@pytest.mark.parametrize("before", [b"", b'"a":{"b":1,"b":2},'], ids=["plain", "equal keys"])
+@pytest.mark.parametrize(("opening", "closing"), [(b"[", b"]"), (b'{"a":', b"}")], ids=["lists", "objects"])
+def test_what_is_nested_too_deeply_is_malformed_at_any_depth(
+    before: bytes, opening: bytes, closing: bytes
+) -> None:
+    """One message must not bring down more than itself."""
+    for depth in (500, *range(900, 1050), 100_000):
+        with pytest.raises(Malformed):
+            jsonrpc.decode_loosely(nested(depth, before=before, opening=opening, closing=closing))
+
+
 # Out.
 
 

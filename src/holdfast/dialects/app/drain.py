@@ -53,12 +53,13 @@ class Drain:
     def all_ended(self) -> None:
         """Every stream has ended."""
         self._open.clear()
+        self.timed_out = False
 
     @property
     def deadline(self) -> float:
         """When to look again, if nothing happens before; only after the exit."""
         assert self._hard_at is not None
-        if not self._open or self._quiet_at is None:
+        if self._quiet_at is None:
             return self._hard_at
         return min(self._quiet_at, self._hard_at)
 
@@ -66,7 +67,7 @@ class Drain:
         """Whether the output is as complete as it gets."""
         if self._hard_at is None:
             return False
-        if not self._open:
-            return True
-        self.timed_out = now >= self._hard_at
-        return now >= self.deadline
+        # The earlier of two deadlines counts, also if both have passed when somebody looks.
+        hard_first = self._quiet_at is None or self._hard_at <= self._quiet_at
+        self.timed_out = bool(self._open) and hard_first and now >= self._hard_at
+        return not self._open or now >= self.deadline

@@ -7,7 +7,24 @@ from typing import Any
 
 from holdfast.dialects.dialect import UnknownMethod, WireError
 from holdfast.dialects.shapes import Undecodable
-from holdfast.errors import BadRequest, HoldfastError, LimitReached, Refused
+from holdfast.errors import (
+    BadRequest,
+    HoldfastError,
+    LimitReached,
+    NameTaken,
+    NoTerminal,
+    OutOfTurn,
+    Refused,
+    SessionBusy,
+    SessionUnknown,
+    SignalFailed,
+    SpawnFailed,
+    StartCancelled,
+    StdinFailed,
+    StillStarting,
+    UnknownProcess,
+    Unsupported,
+)
 
 INVALID_REQUEST = -32600
 INVALID_PARAMS = -32602
@@ -54,7 +71,15 @@ def explain(error: HoldfastError, methods: Iterable[str]) -> WireError:
             return WireError(OVERLOADED, "Server overloaded; retry later.", data)
         case Failed(data=data):
             return WireError(INTERNAL_ERROR, str(error), data)
-        case Refused():
+        case Declined() | Unsupported() | OutOfTurn():
+            return WireError(INVALID_REQUEST, str(error))
+        # The methods put these into the words of their family; what they missed is still no riddle.
+        case NameTaken() | UnknownProcess() | StillStarting() | StartCancelled() | NoTerminal():
+            return WireError(INVALID_REQUEST, str(error))
+        case SpawnFailed() | StdinFailed() | SignalFailed():
+            return WireError(INTERNAL_ERROR, str(error))
+        # There are no sessions here.
+        case SessionBusy() | SessionUnknown() | Refused():
             return WireError(INVALID_REQUEST, str(error))
         case _:
             return WireError(INTERNAL_ERROR, str(error))

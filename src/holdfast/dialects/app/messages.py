@@ -42,7 +42,9 @@ class Capabilities(Shape):
     wire_name = "InitializeCapabilities"
 
     experimental_api: bool = False
+    """Needed for ``process/...`` and for ``permissionProfile``."""
     opt_out_notification_methods: list[str] | None = None
+    """Notifications that are not to be sent."""
 
 
 class InitializeParams(Shape):
@@ -54,9 +56,13 @@ class InitializeParams(Shape):
 
 class InitializeResult(Shape):
     user_agent: str
+    """Server, host and client, in one line."""
     codex_home: str
+    """A directory of the server's user; nothing is kept there."""
     platform_family: str = "unix"
+    """``unix``."""
     platform_os: str = "linux"
+    """``linux``."""
 
 
 # Processes.
@@ -73,18 +79,25 @@ class SpawnParams(Shape):
     wire_name = "ProcessSpawnParams"
 
     command: list[str]
+    """Program and arguments."""
     process_handle: str
+    """The client's name for the process, within its connection; not empty."""
     cwd: AbsolutePath
+    """An absolute path."""
     tty: bool = False
+    """A terminal instead of pipes; its output is streamed and it can be written to."""
     stream_stdin: bool = False
+    """Let the client write to stdin."""
     stream_stdout_stderr: bool = False
+    """Tell output as it comes, instead of with the result."""
     output_bytes_cap: Usize | UnsetType | None = UNSET
-    """In bytes per stream; null for no cap."""
+    """In bytes per stream; 1 MiB if absent, null for no cap."""
     timeout_ms: I64 | UnsetType | None = UNSET
-    """In milliseconds; null for no timeout."""
+    """In milliseconds; 10,000 if absent, null for no timeout."""
     env: dict[str, str | None] | None = None
     """Laid over the server's environment; null takes a variable away."""
     size: ProcessSize | None = None
+    """Of the terminal; 24 rows and 80 columns if absent or null."""
 
     def __post_init__(self) -> None:
         _check_range(self.output_bytes_cap, self.timeout_ms)
@@ -95,7 +108,9 @@ class ProcessWriteParams(Shape):
 
     process_handle: str
     delta_base64: str | None = msgspec.field(default=None, name="deltaBase64")
+    """Bytes for stdin, in base64 with padding."""
     close_stdin: bool = False
+    """End-of-file, after the bytes."""
 
 
 class ProcessResizeParams(Shape):
@@ -112,20 +127,33 @@ class ProcessKillParams(Shape):
 
 
 class ProcessExited(Shape):
+    """A process is over; its name can be used again."""
+
     process_handle: str
     exit_code: int
+    """128 + n after death by signal n; 124 after the timeout."""
     output_drain_timed_out: bool
+    """Whether the output was cut short because somebody held it open."""
     stdout: str
+    """As text, up to the cap; empty if it was streamed."""
     stdout_cap_reached: bool
+    """Whether the cap is reached."""
     stderr: str
+    """The same for the other stream; empty with a terminal."""
     stderr_cap_reached: bool
+    """The same for the other stream."""
 
 
 class ProcessDelta(Shape):
+    """Streamed output of a process."""
+
     process_handle: str
     stream: str
+    """``stdout`` or ``stderr``; a terminal has ``stdout`` only."""
     delta_base64: str = msgspec.field(name="deltaBase64")
+    """The bytes, in base64."""
     cap_reached: bool
+    """Nothing of this stream follows: the cap is reached."""
 
 
 # Commands.
@@ -180,19 +208,33 @@ class ExecParams(Shape):
     wire_name = "CommandExecParams"
 
     command: list[str]
+    """Program and arguments."""
     process_id: str | None = None
+    """The client's name for it, within its connection; needed for ``tty`` and streaming."""
     tty: bool = False
+    """A terminal instead of pipes; its output is streamed and it can be written to."""
     stream_stdin: bool = False
+    """Let the client write to stdin."""
     stream_stdout_stderr: bool = False
+    """Tell output as it comes, instead of with the result."""
     output_bytes_cap: Usize | None = None
+    """In bytes per stream; 1 MiB if absent or null."""
     disable_output_cap: bool = False
+    """No cap; not together with ``outputBytesCap``."""
     disable_timeout: bool = False
+    """No timeout; not together with ``timeoutMs``."""
     timeout_ms: I64 | None = None
+    """In milliseconds; 10,000 if absent or null."""
     cwd: AnyPath | None = None
+    """Relative to the server's directory; ``~`` is the home of its user."""
     env: dict[str, str | None] | None = None
+    """Laid over the server's environment; null takes a variable away."""
     size: CommandSize | None = None
+    """Of the terminal; 24 rows and 80 columns if absent or null."""
     sandbox_policy: SandboxPolicy | None = None
+    """A policy that needs a sandbox is refused."""
     permission_profile: str | None = None
+    """``:danger-full-access``; profiles that need a sandbox are refused."""
 
     def __post_init__(self) -> None:
         _check_range(self.output_bytes_cap, self.timeout_ms)
@@ -203,7 +245,9 @@ class CommandWriteParams(Shape):
 
     process_id: str
     delta_base64: str | None = msgspec.field(default=None, name="deltaBase64")
+    """Bytes for stdin, in base64 with padding."""
     close_stdin: bool = False
+    """End-of-file, after the bytes."""
 
 
 class CommandResizeParams(Shape):
@@ -221,18 +265,27 @@ class CommandTerminateParams(Shape):
 
 class ExecResult(Shape):
     exit_code: int
+    """128 + n after death by signal n; 124 after the timeout."""
     stdout: str
+    """As text, up to the cap; empty if it was streamed."""
     stderr: str
+    """The same for the other stream; empty with a terminal."""
     stdout_cap_reached: bool | UnsetType = UNSET
     """Present and true if output was cut although the client had asked for all of it."""
     stderr_cap_reached: bool | UnsetType = UNSET
+    """The same for the other stream."""
 
 
 class CommandDelta(Shape):
+    """Streamed output of a command."""
+
     process_id: str
     stream: str
+    """``stdout`` or ``stderr``; a terminal has ``stdout`` only."""
     delta_base64: str = msgspec.field(name="deltaBase64")
+    """The bytes, in base64."""
     cap_reached: bool
+    """Nothing of this stream follows: the cap is reached."""
 
 
 # Decoding.

@@ -46,6 +46,7 @@ class Run:
         "_timed_out",
         "_timer",
         "exit_code",
+        "killed",
         "over",
         "process",
         "stderr",
@@ -76,6 +77,8 @@ class Run:
         self.stdin_open = terms.stdin
         self.exit_code: int | None = None
         self.over = False
+        self.killed = False
+        """Whether it was ended by somebody, or by its timeout."""
         self._terms = terms
         self._tell = tell
         self._on_over = on_over
@@ -122,21 +125,30 @@ class Run:
         if full:
             self._drain.ended(stream)
         if self.exit_code is not None:
-            now = self._loop.time()
-            self._drain.heard(now)
-            if self._drain.is_over(now):
-                self._set_timer(now)
+            self._drain.heard(self._loop.time())
+            if full:
+                self._look()
+
+    def ended(self, stream: Stream) -> None:
+        self._drain.ended(Stream.STDERR if stream is Stream.STDERR else Stream.STDOUT)
+        if self.exit_code is not None:
+            self._look()
 
     def exited(self, seq: int, code: int) -> None:
         self.exit_code = TIMED_OUT if self._timed_out else code
         self._drain.exited(self._loop.time())
-        self._set_timer(self._drain.deadline)
+        self._look()
 
     def closed(self, seq: int) -> None:
         self._drain.all_ended()
         self._finish()
 
     # Time.
+
+    def _look(self) -> None:
+        """See when it will be over.  Not here and now: whoever tells us something has not finished."""
+        now = self._loop.time()
+        self._set_timer(now if self._drain.is_over(now) else self._drain.deadline)
 
     def _set_timer(self, when: float) -> None:
         if self._timer is not None:
@@ -151,8 +163,7 @@ class Run:
         self.process.drain()  # What is ready wins over a deadline.
         if self.over:
             return
-        now = self._loop.time()
-        if self._drain.is_over(now):
+        if self._drain.is_over(self._loop.time()):
             self._finish()
         else:
             self._set_timer(self._drain.deadline)
@@ -161,6 +172,7 @@ class Run:
 
     def kill(self) -> None:
         """Kill the process; its exit and its result follow."""
+        self.killed = True
         try:
             self.process.signal(signals.SIGKILL)
         except SignalFailed as failed:

@@ -99,17 +99,26 @@ async def _start(
     except StartCancelled as cancelled:
         raise Failed(family.not_started(str(cancelled))) from None
     # From here to the answer nothing waits, so nothing can be told in between.
+    started = endpoint.loop.time()
+
+    def over(run: Run) -> None:
+        _count(talk, "terminated" if run.killed else "error" if run.exit_code else "success", started)
+        on_over(run)
+
+    def lost() -> None:
+        _count(talk, "terminated", started)
+        on_lost()
+
+    tell = _teller(talk, family, starting.name)
     run = Run(
-        process,
-        placed.terms,
-        valve=talk.valve,
-        loop=endpoint.loop,
-        tell=_teller(talk, family, starting.name),
-        on_over=on_over,
-        on_lost=on_lost,
+        process, placed.terms, valve=talk.valve, loop=endpoint.loop, tell=tell, on_over=over, on_lost=lost
     )
     scope.settle(starting, run)
     endpoint.telemetry.process_started()
+
+
+def _count(talk: AppConversation, result: str, started: float) -> None:
+    talk.endpoint.telemetry.process_finished(result, talk.endpoint.loop.time() - started)
 
 
 def _teller(talk: AppConversation, family: Family, name: str) -> Callable[[Stream, bytes, bool], None]:

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from holdfast.dialects.dialect import UnknownMethod, WireError
+from holdfast.dialects.shapes import Undecodable
 from holdfast.dialects.spawning import failure_data, failure_text
 from holdfast.errors import (
     BadRequest,
     HoldfastError,
     LimitReached,
     NameTaken,
+    NoTerminal,
     OutOfTurn,
     Refused,
     SessionBusy,
@@ -34,9 +36,9 @@ def explain(error: HoldfastError) -> WireError:
     match error:
         case UnknownMethod(method=method):
             return WireError(METHOD_NOT_FOUND, f"exec-server stub does not implement `{method}` yet")
-        case BadRequest() | Unsupported():
+        case Undecodable() | BadRequest() | Unsupported():
             return WireError(INVALID_PARAMS, str(error))
-        case OutOfTurn():
+        case OutOfTurn() | NoTerminal():
             return WireError(INVALID_REQUEST, str(error))
         case UnknownProcess(name=name):
             return WireError(INVALID_REQUEST, f"unknown process id {name}")

@@ -75,6 +75,9 @@ class Feed:
                 b'"}}',
             )
 
+    def ended(self, stream: Stream) -> None:
+        pass  # Not told to clients of this dialect.
+
     def exited(self, seq: int, code: int) -> None:
         client = self.session.client
         if client is not None:

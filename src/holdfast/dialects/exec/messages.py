@@ -12,6 +12,7 @@ from msgspec import UNSET, Meta, UnsetType
 from holdfast.dialects import base64, paths
 from holdfast.dialects.shapes import U16, U64, Shape, Usize, decoded
 from holdfast.errors import BadRequest
+from holdfast.model import Stream
 
 
 def _checked(read: Callable[[str], Any]) -> Meta:
@@ -59,7 +60,9 @@ class InitializeParams(Shape):
     wire_name = "InitializeParams"
 
     client_name: str
+    """What the client calls itself; for the record."""
     resume_session_id: str | None = None
+    """The session to resume; null opens a new one."""
 
 
 class Metadata(Shape):
@@ -68,6 +71,7 @@ class Metadata(Shape):
     wire_name = "ExecMetadata"
 
     thread_id: UuidText | None = None
+    """A UUID."""
     tool_call_id: str | None = None
 
     def __post_init__(self) -> None:
@@ -79,9 +83,11 @@ class Metadata(Shape):
 
 
 class InheritMode(Enum):
-    """In the order in which error texts list them."""
+    """Which of the server's variables a child starts from."""
 
+    # In the order in which error texts list them.
     CORE = "core"
+    """PATH, SHELL, HOME, the names of the user, the language and the temporary directory."""
     ALL = "all"
     NONE = "none"
 
@@ -90,10 +96,15 @@ class EnvPolicy(Shape):
     wire_name = "ExecEnvPolicy"
 
     inherit: InheritMode
+    """Which of the server's variables the child starts from."""
     ignore_default_excludes: bool
+    """Do not take away what matches ``*KEY*``, ``*SECRET*`` or ``*TOKEN*``."""
     exclude: list[str]
+    """Patterns of names to take away."""
     set: dict[str, str]
+    """Variables to add."""
     include_only: list[str]
+    """Patterns of names to keep; empty keeps all."""
 
 
 class ManagedNetwork(Shape):
@@ -125,19 +136,33 @@ class StartParams(Shape):
     wire_name = "WireExecParams"
 
     process_id: str
+    """The client's name for the process, within its session."""
     argv: list[str]
+    """Program and arguments; a bare name is looked up in ``PATH`` of the child."""
     cwd: PathText
+    """A ``file:`` URI; must be a directory."""
     env: dict[str, str]
+    """The child's variables, or what is laid over those of ``envPolicy``."""
     tty: bool
+    """A terminal of 24 rows and 80 columns instead of pipes."""
     metadata: Metadata | None = None
+    """Labels; checked and not used."""
     env_policy: EnvPolicy | None = None
+    """What the child inherits; without one, nothing."""
     shell_snapshot: ShellSnapshot | None = None
+    """Refused unless null."""
     pipe_stdin: bool = False
+    """A pipe as stdin; otherwise ``/dev/null``.  A terminal is always writable."""
     arg0: str | None = None
+    """What the child sees as its own name; the program that runs stays ``argv[0]``."""
     sandbox: Sandbox | None = None
+    """Refused unless null."""
     enforce_managed_network: bool = False
+    """Refused unless false."""
     managed_network: ManagedNetwork | None = None
+    """Checked and not used."""
     network_proxy: NetworkProxy | None = None
+    """Refused unless null."""
 
 
 class ReadParams(Shape):
@@ -145,8 +170,11 @@ class ReadParams(Shape):
 
     process_id: str
     after_seq: U64 | None = None
+    """Only chunks with a higher number; null is 0."""
     max_bytes: Usize | None = None
+    """Stop before the chunk that would go over it; the first is given whatever its size."""
     wait_ms: U64 | None = None
+    """Hold an empty answer back for so long, until there is output, exit or close; null is 0."""
 
     def __post_init__(self) -> None:
         # The decoder's own bounds end at 63 bits.
@@ -159,7 +187,9 @@ class WriteParams(Shape):
 
     process_id: str
     chunk: Base64Text
+    """The bytes, in base64 with padding."""
     write_id: str
+    """Not empty; the same one is written once.  The last 4,096 accepted ones are remembered."""
 
 
 class SignalName(Enum):
@@ -184,6 +214,7 @@ class TerminateParams(Shape):
 
 class InitializeResult(Shape):
     session_id: str
+    """Name it in ``resumeSessionId`` to come back."""
     environment_info: EnvironmentInfo
 
 
@@ -214,32 +245,104 @@ class Capabilities(Shape):
 
 class EnvironmentInfo(Shape):
     shell: ShellInfo
+    """The login shell of the server's user."""
     executor_version: str
+    """The version of holdfast."""
     provider_id: str
+    """``sha256:HEX``, the same for as long as the host's installation."""
     cwd: str
+    """URI of the server's directory."""
     user_home_dir: str | UnsetType
+    """URI; absent if there is none."""
     platform_os: str
+    """``linux``."""
     prepend_path_dirs: list[str]
+    """Empty."""
     temporary_directories: list[str]
+    """URIs, from the server's ``TMPDIR``; empty if it is not set."""
     temp_dir: str
+    """URI of the directory for temporary files."""
     capabilities: Capabilities
+    """Optional features; all false in this version."""
 
 
 class StatusResult(Shape):
     status: str = "ready"
+    """``ready``."""
 
 
 class StartResult(Shape):
     process_id: str
     sandbox_type: str = "none"
+    """``none``."""
 
 
 class WriteResult(Shape):
     status: str
+    """``accepted``, ``stdinClosed``, ``unknownProcess`` or ``starting``."""
 
 
 class TerminateResult(Shape):
     running: bool
+    """Whether there was something to end."""
+
+
+# Put together from bytes where they are sent; these say what the bytes are.
+
+
+class OutputChunk(Shape):
+    """Bytes of one stream, with their number."""
+
+    seq: U64
+    stream: Stream
+    chunk: Base64Text
+    """The bytes, in base64."""
+
+
+class ReadResult(Shape):
+    chunks: list[OutputChunk]
+    """What is kept, in order."""
+    next_seq: U64
+    """With ``maxBytes`` and chunks: one more than the last chunk.  Otherwise the number of the next event."""
+    exited: bool
+    """Whether the process has ended."""
+    exit_code: int | None
+    """128 + n after death by signal n; null while the process runs."""
+    closed: bool
+    """Whether its output has ended too."""
+    failure: str | None
+    """Null."""
+    sandbox_denied: bool
+    """False."""
+
+
+class ProcessOutput(Shape):
+    """A process has written something."""
+
+    process_id: str
+    seq: U64
+    """Output, exit and close of a process share one gapless series of numbers."""
+    stream: Stream
+    chunk: Base64Text
+    """The bytes, in base64; at most 64 KiB of them."""
+
+
+class ProcessExited(Shape):
+    """A process has ended; output may follow that somebody else writes."""
+
+    process_id: str
+    seq: U64
+    exit_code: int
+    """128 + n after death by signal n."""
+    sandbox_denied: bool
+    """False."""
+
+
+class ProcessClosed(Shape):
+    """A process has ended and so has its output: nothing follows."""
+
+    process_id: str
+    seq: U64
 
 
 # Decoding.

@@ -1,0 +1,25 @@
+"""``holdfast schema``: the messages of the endpoints, written out."""
+
+from __future__ import annotations
+
+import argparse
+import sys
+
+from holdfast.dialects.app.catalog import CATALOG as APP
+from holdfast.dialects.exec.catalog import CATALOG as EXEC
+from holdfast.schema import json_schema, openrpc, typescript
+
+CATALOGS = {"exec": EXEC, "app": APP}
+
+WRITERS = {
+    "json-schema": json_schema.write,
+    "typescript": typescript.write,
+    "openrpc": openrpc.write,
+}
+
+
+def schema(arguments: argparse.Namespace) -> int:
+    """Print what was asked for; return the exit code."""
+    names = [arguments.endpoint] if arguments.endpoint else list(CATALOGS)
+    sys.stdout.write(WRITERS[arguments.format]([CATALOGS[name] for name in names]))
+    return 0

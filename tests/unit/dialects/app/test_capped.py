@@ -1,0 +1,49 @@
+"""One stream's output up to its cap."""
+
+from __future__ import annotations
+
+import pytest
+
+from holdfast.dialects.app.capped import Capped
+
+
+@pytest.mark.parametrize(
+    ("cap", "pieces", "told"),
+    [
+        (None, [b"abc", b"d" * 9], [(b"abc", False), (b"d" * 9, False)]),
+        (5, [b"abc"], [(b"abc", False)]),
+        (5, [b"abcde"], [(b"abcde", True)]),
+        (5, [b"abcdef"], [(b"abcde", True)]),
+        (5, [b"abc", b"de"], [(b"abc", False), (b"de", True)]),
+        (5, [b"abc", b"def"], [(b"abc", False), (b"de", True)]),
+        (1, [b"abc"], [(b"a", True)]),
+        (0, [b"abc"], [(b"", True)]),
+        (2**64 - 1, [b"abc"], [(b"abc", False)]),
+    ],
+)
+def test_a_stream_is_cut_exactly_at_its_cap(
+    cap: int | None, pieces: list[bytes], told: list[tuple[bytes, bool]]
+) -> None:
+    """The piece that reaches the cap says so, also when the output ends right there."""
+    capped = Capped(cap)
+
+    assert [capped.cut(piece) for piece in pieces] == told
+    assert capped.full is told[-1][1]
+
+
+@pytest.mark.parametrize(
+    ("cap", "kept", "full"), [(None, b"abcdef", [False] * 3), (4, b"abcd", [False, True, True])]
+)
+def test_what_fits_is_kept_in_order(cap: int | None, kept: bytes, full: list[bool]) -> None:
+    """What comes after the cap is dropped, whoever goes on offering it."""
+    capped = Capped(cap)
+
+    assert [capped.keep(piece) for piece in (b"abc", b"de", b"f")] == full
+    assert capped.kept() == kept
+
+
+def test_a_silent_stream_has_not_reached_its_cap() -> None:
+    """Not even a cap of nothing: there was nothing to cut."""
+    capped = Capped(0)
+
+    assert (capped.full, capped.kept()) == (False, b"")

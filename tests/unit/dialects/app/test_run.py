@@ -1,0 +1,376 @@
+"""One process from its start to its result.  The process and the clock are moved by hand."""
+
+from __future__ import annotations
+
+import logging
+import signal
+from typing import Any
+
+import pytest
+
+from holdfast.backend import Valve
+from holdfast.dialects.app.run import TIMED_OUT, Run
+from holdfast.model import Stream
+from tests.fakes.app_talk import HARD, QUIET, AppLoop, Immortal, Pipes, terms
+from tests.fakes.dialects import FakeProcess
+
+ERR = Stream.STDERR
+
+
+class Scene:
+    """A run, and what it told."""
+
+    def __init__(self, process: FakeProcess | None = None, **options: Any) -> None:
+        self.loop = AppLoop()
+        self.process = process or Pipes()
+        self.valve = Valve()
+        self.told: list[object] = []
+        self.run = Run(
+            self.process,
+            terms(**options),
+            valve=self.valve,
+            loop=self.loop.loop,
+            tell=lambda stream, data, full: self.told.append((stream.value, data, full)),
+            on_over=lambda run: self.told.append(("over", run.exit_code)),
+            on_lost=lambda: self.told.append("lost"),
+        )
+
+    @property
+    def is_over(self) -> bool:
+        return self.run.over
+
+    @property
+    def pipes(self) -> Pipes:
+        assert isinstance(self.process, Pipes)
+        return self.process
+
+
+FORGOTTEN = ("forget", "leftovers")
+
+
+# Output.
+
+
+def test_nothing_is_kept_by_the_engine_and_only_what_is_streamed_waits_for_the_client() -> None:
+    """Output is told or kept here, and nobody asks for it again."""
+    streamed, buffered = Scene(streamed=True), Scene()
+
+    assert streamed.process.calls == buffered.process.calls == [("retain", 0)]
+    assert streamed.process.watcher is streamed.run
+    assert (streamed.process.valve, buffered.process.valve) == (streamed.valve, None)
+
+
+def test_streamed_output_is_told_as_it_comes_up_to_the_cap_of_each_stream() -> None:
+    scene = Scene(streamed=True, cap=5)
+
+    for data, stream in (
+        (b"abc", Stream.STDOUT),
+        (b"x", ERR),
+        (b"def", Stream.STDOUT),
+        (b"g", Stream.STDOUT),
+    ):
+        scene.process.say(data, stream)
+
+    assert scene.told == [("stdout", b"abc", False), ("stderr", b"x", False), ("stdout", b"de", True)]
+    assert (scene.run.stdout.full, scene.run.stderr.full) == (True, False)
+    assert scene.run.stdout.kept() == b""
+
+
+def test_what_a_terminal_says_is_told_as_stdout() -> None:
+    scene = Scene(terminal=True, streamed=True)
+
+    scene.process.say(b"hello", Stream.PTY)
+
+    assert scene.told == [("stdout", b"hello", False)]
+
+
+def test_buffered_output_is_kept_up_to_the_cap_and_not_told() -> None:
+    scene = Scene(cap=4)
+
+    scene.process.say(b"abc")
+    scene.process.say(b"def")
+    scene.process.say(b"err", ERR)
+
+    assert scene.told == []
+    assert (scene.run.stdout.kept(), scene.run.stderr.kept()) == (b"abcd", b"err")
+
+
+# The end.
+
+
+def test_the_result_comes_when_all_output_has_ended() -> None:
+    scene = Scene(FakeProcess())
+    scene.process.say(b"x")
+
+    scene.process.exit(3)
+    between = list(scene.told)
+    scene.process.close()
+
+    assert (between, scene.told) == ([], [("over", 3)])
+    assert scene.process.calls[1:] == [FORGOTTEN]
+    assert scene.loop.timers == []
+    assert not scene.run.drain_timed_out
+    assert not scene.run.torn
+
+
+def test_silence_after_the_exit_brings_the_result() -> None:
+    scene = Scene()
+    scene.process.exit(0)
+
+    scene.loop.move(QUIET / 2)
+    scene.process.say(b"late")
+    scene.loop.move(QUIET / 2)
+    assert not scene.is_over
+    scene.loop.move(QUIET / 2)
+
+    assert scene.told == [("over", 0)]
+    assert scene.run.stdout.kept() == b"late"
+    assert not scene.run.drain_timed_out
+
+
+def test_whoever_goes_on_talking_is_cut_off_at_the_hard_deadline() -> None:
+    scene = Scene()
+    scene.process.exit(0)
+
+    for _ in range(int(HARD / QUIET * 2) - 1):
+        scene.loop.move(QUIET / 2)
+        scene.process.say(b".")
+    assert not scene.is_over
+    scene.loop.move(QUIET / 2)
+
+    assert scene.told == [("over", 0)]
+    assert scene.run.drain_timed_out
+    assert scene.run.torn
+
+
+def test_without_a_window_of_silence_a_silent_holder_is_awaited_to_the_hard_deadline() -> None:
+    scene = Scene(quiet=None)
+    scene.process.exit(0)
+
+    scene.loop.move(HARD - QUIET)
+    assert not scene.is_over
+    scene.loop.move(QUIET)
+
+    assert scene.told == [("over", 0)]
+    assert scene.run.drain_timed_out
+
+
+@pytest.mark.parametrize("stream", [Stream.STDOUT, ERR])
+def test_what_is_ready_at_a_deadline_wins_over_it(stream: Stream) -> None:
+    """The child wrote in time; that nobody has looked yet is not its fault."""
+    scene = Scene(streamed=True)
+    scene.process.exit(0)
+
+    scene.pipes.ready.append((stream, b"ready"))
+    scene.loop.move(QUIET)
+    between = list(scene.told)
+    scene.loop.move(QUIET)
+
+    assert between == [(stream.value, b"ready", False)]
+    assert scene.told == [*between, ("over", 0)]
+
+
+def test_what_is_ready_at_the_hard_deadline_is_the_last_that_is_told() -> None:
+    scene = Scene(streamed=True, quiet=None)
+    scene.process.exit(0)
+
+    scene.pipes.ready.append((Stream.STDOUT, b"last"))
+    scene.loop.move(HARD)
+
+    assert scene.told == [("stdout", b"last", False), ("over", 0)]
+    assert scene.run.drain_timed_out
+
+
+def test_when_the_last_look_finds_the_end_there_is_one_result() -> None:
+    class Ending(Pipes):
+        def drain(self) -> None:
+            self.close()
+
+    scene = Scene(Ending())
+    scene.process.exit(0)
+
+    scene.loop.move(QUIET)
+
+    assert scene.told == [("over", 0)]
+    assert scene.process.calls.count(FORGOTTEN) == 1
+
+
+def test_output_beyond_the_cap_is_no_reason_to_wait() -> None:
+    """Nobody will hear it."""
+    scene = Scene(cap=1)
+    scene.process.say(b"ab")
+    scene.process.exit(0)
+
+    scene.loop.move(QUIET / 2)
+    scene.process.say(b"c")
+    scene.loop.move(QUIET / 2)
+
+    assert scene.told == [("over", 0)]
+
+
+def test_when_every_cap_is_reached_after_the_exit_the_result_comes_at_once() -> None:
+    scene = Scene(streamed=True, cap=1, quiet=None)
+    scene.process.exit(0)
+
+    scene.process.say(b"ab")
+    scene.process.say(b"cd", ERR)
+    scene.loop.move(0)
+
+    assert scene.told == [("stdout", b"a", True), ("stderr", b"c", True), ("over", 0)]
+    assert not scene.run.drain_timed_out
+
+
+@pytest.mark.parametrize("quiet", [None, QUIET])
+def test_when_every_cap_was_reached_before_the_exit_the_result_comes_with_it(quiet: float | None) -> None:
+    """Nothing more is wanted of a process that left somebody behind who holds its output open."""
+    scene = Scene(streamed=True, cap=1, quiet=quiet)
+    scene.process.say(b"ab")
+    scene.process.say(b"cd", ERR)
+
+    scene.process.exit(0)
+    scene.loop.move(0)
+
+    assert scene.told[2:] == [("over", 0)]
+    assert not scene.run.drain_timed_out
+
+
+@pytest.mark.parametrize("ended_first", [False, True])
+def test_when_one_stream_ends_and_the_other_is_at_its_cap_the_result_comes_at_once(
+    *, ended_first: bool
+) -> None:
+    """Whether that is before the exit or after it."""
+    scene = Scene(cap=1, quiet=None)
+    scene.process.say(b"ab")
+
+    if ended_first:
+        scene.run.ended(ERR)
+        assert not scene.is_over
+        scene.process.exit(0)
+    else:
+        scene.process.exit(0)
+        scene.loop.move(0)
+        assert not scene.is_over
+        scene.run.ended(ERR)
+    scene.loop.move(0)
+
+    assert scene.told == [("over", 0)]
+    assert not scene.run.drain_timed_out
+
+
+def test_the_end_of_a_terminal_is_the_end_of_everything() -> None:
+    scene = Scene(terminal=True, streamed=True, quiet=None)
+    scene.process.exit(0)
+
+    scene.run.ended(Stream.PTY)
+    scene.loop.move(0)
+
+    assert scene.told == [("over", 0)]
+
+
+def test_output_that_ends_though_late_was_not_cut_off() -> None:
+    """A server that was held up finds the last words and the end of the output together."""
+    scene = Scene(FakeProcess(), quiet=None)
+    scene.process.exit(0)
+    scene.loop.now += HARD + 1
+
+    scene.process.say(b"last words")
+    scene.process.close()
+
+    assert scene.told == [("over", 0)]
+    assert not scene.run.drain_timed_out
+    assert not scene.run.torn
+
+
+# Time.
+
+
+def test_a_process_whose_time_is_over_is_killed_and_its_code_says_so() -> None:
+    """Its group ends with it, and its output so far is kept."""
+    scene = Scene(timeout=10.0)
+    scene.process.say(b"so far")
+
+    scene.loop.move(9.5)
+    before = list(scene.process.calls)
+    scene.loop.move(0.5)
+    after = list(scene.process.calls)
+    scene.process.exit(137)
+    scene.process.close()
+
+    assert (before, after[1:]) == ([("retain", 0)], [("signal", signal.SIGKILL)])
+    assert scene.told == [("over", TIMED_OUT)]
+    assert scene.run.stdout.kept() == b"so far"
+    assert scene.run.torn
+    assert not scene.run.drain_timed_out
+
+
+def test_a_time_that_is_over_after_the_exit_changes_nothing() -> None:
+    """Whoever holds the output open is not the process."""
+    scene = Scene(timeout=1.0, quiet=None)
+    scene.process.exit(3)
+
+    scene.loop.move(1.5)
+
+    assert ("signal", signal.SIGKILL) not in scene.process.calls
+    assert (scene.is_over, scene.run.exit_code) == (False, 3)
+    scene.loop.move(0.5)
+    assert scene.told == [("over", 3)]
+
+
+def test_no_time_at_all_is_a_time() -> None:
+    scene = Scene(timeout=0.0)
+
+    scene.loop.move(0)
+
+    assert scene.process.calls[1:] == [("signal", signal.SIGKILL)]
+
+
+def test_a_time_beyond_all_clocks_is_taken() -> None:
+    scene = Scene(timeout=(2**63 - 1) / 1000)
+
+    assert len(scene.loop.timers) == 1
+    assert scene.loop.timers[0].when - scene.loop.now < 10**9
+
+
+def test_a_process_that_cannot_be_killed_is_logged_and_goes_on(caplog: pytest.LogCaptureFixture) -> None:
+    scene = Scene(Immortal())
+
+    with caplog.at_level(logging.WARNING):
+        scene.run.kill()
+
+    assert caplog.messages == ["process 1: signal not delivered: Operation not permitted"]
+    assert not scene.is_over
+
+
+# Given up.
+
+
+@pytest.mark.parametrize("exited", [False, True])
+def test_a_run_that_is_given_up_has_no_result_and_leaves_nothing(*, exited: bool) -> None:
+    scene = Scene(timeout=5.0)
+    if exited:
+        scene.process.exit(0)
+
+    scene.run.abandon()
+    scene.run.abandon()
+
+    assert scene.told == ["lost"]
+    assert scene.process.calls[1:] == [FORGOTTEN]
+    assert scene.loop.timers == []
+
+
+def test_a_run_that_is_over_cannot_be_given_up() -> None:
+    scene = Scene(FakeProcess())
+    scene.process.exit(0)
+    scene.process.close()
+
+    scene.run.abandon()
+
+    assert scene.told == [("over", 0)]
+    assert scene.process.calls.count(FORGOTTEN) == 1
+
+
+@pytest.mark.parametrize("stdin", [False, True])
+def test_a_run_knows_whether_it_may_be_written_to(*, stdin: bool) -> None:
+    scene = Scene(stdin=stdin)
+
+    assert (scene.run.takes_stdin, scene.run.stdin_open) == (stdin, stdin)
