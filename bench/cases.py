@@ -7,25 +7,14 @@ import json
 import statistics
 import time
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
 
 from bench.client import Client, Process
+from bench.figure import GIB, Figure
 from bench.servers import Running
 
-GIB = 1 << 30
 TRUE = ["/bin/true"]
 ECHO_SIZE = 16
 LINE = "a line of some forty characters, or so.."
-
-
-@dataclass(frozen=True)
-class Figure:
-    """One number of one run."""
-
-    name: str
-    value: float
-    unit: str
-    higher_is_better: bool = False
 
 
 Case = Callable[[Running, float], Iterator[Figure]]

@@ -14,7 +14,7 @@ import select
 import socket
 import time
 from collections.abc import Callable
-from typing import Any
+from typing import Any, ClassVar
 from urllib.parse import urlsplit
 
 Answer = Callable[[Any], None]
@@ -62,6 +62,8 @@ class Process:
 class Client:
     """One connection."""
 
+    greeting: ClassVar[dict[str, Any]] = {"clientName": "bench"}
+
     def __init__(self, url: str, *, quickack: bool = False) -> None:
         parts = urlsplit(url)
         assert parts.hostname is not None
@@ -77,7 +79,7 @@ class Client:
         self._fragments: list[bytes] = []
         self._upgrade(parts.netloc)
         self._socket.setblocking(False)
-        self.call("initialize", {"clientName": "bench"})
+        self.call("initialize", self.greeting)
         self.send({"method": "initialized"})
         self.flush()
 
@@ -277,10 +279,12 @@ class Client:
                 raise Failed(f"refused: {message['error']}")
             self._answers.pop(message["id"])(message["result"])
             return
-        params = message["params"]
+        self._told(message["method"], message.get("params"))
+
+    def _told(self, method: str, params: Any) -> None:
         process = self._processes.get(params["processId"].encode())
         if process is not None:
-            closed = message["method"] == "process/closed"
+            closed = method == "process/closed"
             process.event(params["seq"] if closed else None)
 
     def close(self) -> None:

@@ -13,14 +13,17 @@ import statistics
 import sys
 from collections import defaultdict
 
-from bench.cases import CASES, Figure
+from bench import app, cases
 from bench.client import Failed
+from bench.figure import Figure
 from bench.servers import Server
 
 Results = dict[str, dict[str, list[Figure]]]
 """Figure name -> server name -> one figure per repeat."""
 
 LISTEN = "ws://127.0.0.1:0"
+
+CASES = {**cases.CASES, **app.CASES}
 
 
 def main() -> int:
@@ -45,7 +48,7 @@ def main() -> int:
 
 def _measure(server: Server, case: str, scale: float, results: Results) -> None:
     """Every case gets a server of its own, so that none inherits another's memory."""
-    with server.start() as running:
+    with server.start("app" if case in app.CASES else "exec") as running:
         for figure in CASES[case](running, scale):
             results[figure.name][server.name].append(figure)
 
@@ -75,12 +78,17 @@ def _cases(text: str) -> list[str]:
 
 
 def _servers(arguments: argparse.Namespace) -> list[Server]:
-    ours = Server("holdfast", [arguments.holdfast, "serve", "--listen", LISTEN], arguments.quickack)
+    serve = [arguments.holdfast, "serve", "--listen", LISTEN]
+    ours = Server("holdfast", {"exec": serve, "app": serve}, arguments.quickack)
     codex = os.environ.get("CODEX", "")
     if not codex:
         print("CODEX is not set: holdfast is measured alone", file=sys.stderr)
         return [ours]
-    return [Server("reference", [codex, "exec-server", "--listen", LISTEN], arguments.quickack), ours]
+    theirs = {
+        "exec": [codex, "exec-server", "--listen", LISTEN],
+        "app": [codex, "app-server", "--listen", LISTEN],
+    }
+    return [Server("reference", theirs, arguments.quickack), ours]
 
 
 def _allow_files() -> None:

@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 import os
+import re
 import select
 import subprocess
 import tempfile
+import threading
 import time
 from dataclasses import dataclass, field
 
 from bench.client import Client, Failed
 
+_URL = re.compile(rb"ws://[0-9.]+:[1-9][0-9]*(?=\s)")
 _TICKS = os.sysconf("SC_CLK_TCK")
 
 
@@ -19,41 +22,44 @@ class Server:
     """How to start one."""
 
     name: str
-    command: list[str]
-    """Must print its URL as a line of its own, like ``ws://127.0.0.1:1234``."""
+    commands: dict[str, list[str]]
+    """Per endpoint.  Must print a URL like ``ws://127.0.0.1:1234``, on whichever output."""
     quickack: bool = False
     home: tempfile.TemporaryDirectory[str] = field(default_factory=tempfile.TemporaryDirectory)
 
-    def start(self) -> Running:
-        return Running(self)
+    def start(self, endpoint: str) -> Running:
+        return Running(self, self.commands[endpoint])
 
 
 class Running:
     """A server that runs.  A context manager: it is stopped at the end."""
 
-    def __init__(self, server: Server) -> None:
+    def __init__(self, server: Server, command: list[str]) -> None:
         self._server = server
+        self.quickack = server.quickack
         environment = dict(os.environ, CODEX_HOME=server.home.name)
         before = time.perf_counter()
         self._process = subprocess.Popen(
-            server.command, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, env=environment
+            command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, env=environment
         )
-        self.url = self._first_line()
+        self.url = self._find_url()
         self.startup = time.perf_counter() - before
         """Seconds until the URL was printed."""
+        # What it says later must not fill the pipe.
+        threading.Thread(target=self._process.stdout.read, daemon=True).start()  # type: ignore[union-attr]
 
-    def _first_line(self) -> str:
+    def _find_url(self) -> str:
         assert self._process.stdout is not None
-        fd, line = self._process.stdout.fileno(), b""
+        fd, said = self._process.stdout.fileno(), b""
         deadline = time.monotonic() + 30
-        while b"\n" not in line:
+        while (url := _URL.search(said)) is None:
             if not select.select([fd], [], [], deadline - time.monotonic())[0]:
                 raise Failed(f"{self._server.name} does not say where it listens")
             more = os.read(fd, 4096)
             if not more:
                 raise Failed(f"{self._server.name} did not start")
-            line += more
-        return line.split(b"\n")[0].strip().decode()
+            said += more
+        return url[0].decode()
 
     def connect(self) -> Client:
         return Client(self.url, quickack=self._server.quickack)
@@ -79,5 +85,3 @@ class Running:
         except subprocess.TimeoutExpired:
             self._process.kill()
             self._process.wait()
-        assert self._process.stdout is not None
-        self._process.stdout.close()

@@ -16,6 +16,7 @@ import threading
 from collections.abc import Callable
 from functools import partial
 
+from holdfast.errors import StartCancelled
 from holdfast.model import Spec
 
 from .children import Child
@@ -25,6 +26,9 @@ _STUCK = 0.01
 
 _SPARE = 10.0
 """Seconds without work after which a thread that is not the only one ends."""
+
+_PARTING = 0.5
+"""Seconds that the end waits for starts that are under way."""
 
 MOST_THREADS = 32
 """Threads at the most: so many starts can be stuck before others have to queue."""
@@ -42,7 +46,10 @@ class Starter:
         self._unfinished = 0
         self._finished_at = 0.0
         self._threads = 0
-        self._lock = threading.Lock()  # Guards the count of threads.
+        self._lock = threading.Lock()  # Guards the counts of threads and of starts under way.
+        self._idle = threading.Condition(self._lock)
+        self._under_way = 0
+        self._closed = False
         self._check: asyncio.TimerHandle | None = None
 
     async def start(self, spec: Spec) -> Child:
@@ -68,7 +75,14 @@ class Starter:
         threading.Thread(target=_discard, args=(child,), name="holdfast-discard", daemon=True).start()
 
     def close(self) -> None:
-        """Let the threads end.  One that is stuck is left behind; it is a daemon."""
+        """Begin no more starts, and let the threads end.
+
+        A start that is under way is waited for, so that whoever ends what is left
+        finds its child.  One that is stuck is left behind; its thread is a daemon.
+        """
+        with self._lock:
+            self._closed = True
+            self._idle.wait_for(lambda: not self._under_way, _PARTING)
         for _ in range(self._threads):
             self._jobs.put(None)
         if self._check is not None:
@@ -124,7 +138,7 @@ class Starter:
     def _start(self, spec: Spec, answer: asyncio.Future[Child]) -> None:
         outcome: Child | Exception
         try:
-            outcome = self._spawn(spec)
+            outcome = self._spawn(spec) if self._may_begin(answer) else StartCancelled(spec.argv[0])
         except Exception as error:  # noqa: BLE001  (whatever it is, it is the caller's, who waits for it)
             outcome = error
         try:
@@ -132,6 +146,16 @@ class Starter:
         except RuntimeError:  # The loop is closed: nobody is left to take the child.
             if not isinstance(outcome, Exception):
                 _discard(outcome)
+        finally:
+            with self._lock:
+                self._under_way -= 1
+                self._idle.notify()
+
+    def _may_begin(self, answer: asyncio.Future[Child]) -> bool:
+        """Whether anybody still wants this start.  From here on it is under way."""
+        with self._lock:
+            self._under_way += 1
+            return not self._closed and not answer.cancelled()
 
 
 def _discard(child: Child) -> None:

@@ -10,9 +10,10 @@ from pathlib import Path
 import pytest
 
 from holdfast.engine import children
+from holdfast.engine import starter as starter_module
 from holdfast.engine.starter import Starter
 from holdfast.engine.starter import _discard as discard
-from holdfast.errors import Fault, SpawnFailed
+from holdfast.errors import Fault, SpawnFailed, StartCancelled
 from holdfast.host.environ import Environment
 from holdfast.host.spawn import Spawner
 from holdfast.model import Size, Spec
@@ -209,3 +210,51 @@ async def test_what_was_discarded_took_its_whole_group_with_it(tmp_path: Path) -
         await end(child)
 
         await eventually(lambda: not Path(f"/proc/{grandchild}/exe").exists())
+
+
+async def test_a_start_that_is_given_up_before_its_turn_is_never_begun(
+    slow: SlowProgram, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(starter_module, "MOST_THREADS", 1)
+    begun: list[str] = []
+    async with starting(noting(begun)) as starter:
+        stuck = begin(starter, command(slow.path, "1000"))
+        await eventually(lambda: begun == [slow.path])
+        unwanted = begin(starter, command("unwanted"))
+        await asyncio.sleep(0)
+        unwanted.cancel()
+        slow.release()
+        await end(await stuck)
+        await end(await starter.start(command("sleep", "1000")))
+
+    assert unwanted.cancelled()
+    assert begun == [slow.path, "sleep"]
+
+
+async def test_no_start_is_begun_after_the_close(slow: SlowProgram, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Its child would come when nobody is left to end it."""
+    monkeypatch.setattr(starter_module, "MOST_THREADS", 1)
+    begun: list[str] = []
+    async with starting(noting(begun)) as starter:
+        stuck = begin(starter, command(slow.path, "1000"))
+        await eventually(lambda: begun == [slow.path])
+        queued = begin(starter, command("sleep", "1000"))
+        await asyncio.sleep(0)
+        starter.close()
+        slow.release()
+        await end(await stuck)
+        with pytest.raises(StartCancelled):
+            await queued
+
+    assert begun == [slow.path]
+
+
+def noting(begun: list[str]) -> Spawn:
+    """The host's spawn, and a note of every program it is asked for."""
+    spawn = Spawner(Environment({})).start
+
+    def noted(spec: Spec) -> children.Child:
+        begun.append(spec.argv[0])
+        return spawn(spec)
+
+    return noted
