@@ -157,7 +157,7 @@ class Process(Protocol):
         """
 
     def retain(self, limit: int) -> None:
-        """Keep at most this many bytes of output from now on; 0 keeps nothing."""
+        """Keep at most this many bytes of output from now on; with 0, nothing that is said later."""
 
     def retained(self) -> int:
         """How many bytes of output are kept."""

@@ -8,16 +8,17 @@ import ctypes
 import gc
 import signal as signals
 import sys
+from collections.abc import Callable
 from dataclasses import replace
+from functools import cache, partial
 from typing import Protocol
 
+from holdfast.backend import Backend
 from holdfast.config import AppLimits, EngineLimits, SessionLimits
-from holdfast.dialects.app import methods as app_methods
-from holdfast.dialects.app.endpoint import AppEndpoint
 from holdfast.dialects.auto import AutoEndpoint
 from holdfast.dialects.dialect import Endpoint
-from holdfast.dialects.exec import methods as exec_methods
 from holdfast.dialects.exec.endpoint import ExecEndpoint
+from holdfast.dialects.exec.methods import METHODS
 from holdfast.engine.local import LocalBackend
 from holdfast.engine.starter import Starter
 from holdfast.host.environ import Environment
@@ -28,7 +29,7 @@ from holdfast.poller import Poller
 from holdfast.server.app import Server
 from holdfast.server.http import Routes
 from holdfast.server.listen import Listen, Stdio
-from holdfast.telemetry import Silent
+from holdfast.telemetry import Silent, Telemetry
 from holdfast.wire import masking
 
 _STOPS = (signals.SIGTERM, signals.SIGINT)
@@ -74,18 +75,11 @@ async def _serve(arguments: argparse.Namespace, where: list[Listen], spawner: Sp
         Starter(spawner.start, loop), host_info(), loop, poller=poller, limits=_engine_limits(arguments)
     )
     exec_endpoint = ExecEndpoint(
-        backend, exec_methods.METHODS, loop=loop, telemetry=telemetry, limits=_session_limits(arguments)
+        backend, METHODS, loop=loop, telemetry=telemetry, limits=_session_limits(arguments)
     )
-    app_endpoint = AppEndpoint(
-        backend, app_methods.METHODS, loop=loop, telemetry=telemetry, limits=_app_limits(arguments)
-    )
-    endpoints: dict[str, Endpoint] = {
-        "exec": exec_endpoint,
-        "app": app_endpoint,
-        "auto": AutoEndpoint(exec_endpoint=exec_endpoint, app_endpoint=app_endpoint),
-    }
+    endpoint = _choose(arguments, exec_endpoint, cache(partial(_app, arguments, backend, loop, telemetry)))
     server = Server(
-        endpoints[arguments.endpoint],
+        endpoint,
         routes=Routes(healthz=arguments.endpoint != "exec", any_path=arguments.endpoint == "app"),
         telemetry=telemetry,
         loop=loop,
@@ -110,6 +104,29 @@ async def _serve(arguments: argparse.Namespace, where: list[Listen], spawner: Sp
         exec_endpoint.close()
         await backend.aclose()
     return 0
+
+
+def _app(
+    arguments: argparse.Namespace, backend: Backend, loop: asyncio.AbstractEventLoop, telemetry: Telemetry
+) -> Endpoint:
+    from holdfast.dialects.app.endpoint import AppEndpoint  # Here: the server listens sooner without it.
+    from holdfast.dialects.app.methods import METHODS
+
+    return AppEndpoint(backend, METHODS, loop=loop, telemetry=telemetry, limits=_app_limits(arguments))
+
+
+def _choose(
+    arguments: argparse.Namespace, exec_endpoint: ExecEndpoint, app_endpoint: Callable[[], Endpoint]
+) -> Endpoint:
+    """The endpoint that was asked for."""
+    match arguments.endpoint:
+        case "exec":
+            return exec_endpoint
+        case "app":
+            return app_endpoint()
+        case _:
+            exec_endpoint.loop.call_later(_SETTLE / 2, app_endpoint)
+            return AutoEndpoint(exec_endpoint=exec_endpoint, app_endpoint=app_endpoint)
 
 
 def _announce(url: str, hint: str | None, *, to_stderr: bool) -> None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 
 from holdfast.wire import jsonrpc
 from holdfast.wire.jsonrpc import Malformed, Request
@@ -13,7 +13,8 @@ from .dialect import Client, Conversation, Endpoint, Method
 class AutoEndpoint:
     """Sends each client to the endpoint it means.  Implements ``dialect.Endpoint``."""
 
-    def __init__(self, *, exec_endpoint: Endpoint, app_endpoint: Endpoint) -> None:
+    def __init__(self, *, exec_endpoint: Endpoint, app_endpoint: Callable[[], Endpoint]) -> None:
+        """``app_endpoint`` gives the same one each time; it is asked when the first client means it."""
         self._exec = exec_endpoint
         self._app = app_endpoint
 
@@ -29,7 +30,7 @@ class AutoEndpoint:
             return self._exec
         match message:
             case Request(method="initialize", params={"clientInfo": _}):
-                return self._app
+                return self._app()
             case _:
                 return self._exec
 

@@ -4,7 +4,7 @@ What must hold:
 
 1. Chunks are whole and in the order of their numbers; only the oldest are dropped.
 2. A ring holds at most its own limit, and all rings together at most the budget
-   they share; the newest chunk stays, whatever its size, unless the limit is 0.
+   they share; the newest chunk stays, whatever its size.  With a limit of 0 none is added.
 """
 
 from __future__ import annotations

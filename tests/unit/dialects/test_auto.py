@@ -14,7 +14,7 @@ class Scene:
 
     def __init__(self) -> None:
         self.exec, self.app = ToyEndpoint(), ToyEndpoint()
-        self.auto = AutoEndpoint(exec_endpoint=self.exec, app_endpoint=self.app)
+        self.auto = AutoEndpoint(exec_endpoint=self.exec, app_endpoint=lambda: self.app)
 
 
 @pytest.mark.parametrize(

@@ -126,3 +126,15 @@ def test_a_terminal_has_one_stream() -> None:
     made.ended(OUT)
 
     assert made.is_over(0)
+
+
+def test_who_looks_late_finds_the_reason_that_came_first() -> None:
+    """A server that was held up cuts nobody off whose silence, or end, came before the hard deadline."""
+    silent, ended = drain(), drain(quiet=None)
+
+    assert silent.is_over(5000)
+    assert ended.is_over(5000)
+    ended.all_ended()
+    assert ended.is_over(5000)
+
+    assert (silent.timed_out, ended.timed_out) == (False, False)
