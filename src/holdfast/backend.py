@@ -83,6 +83,10 @@ class Process(Protocol):
         """The exit code, 128 + n after death by signal n; None while it runs."""
 
     @property
+    def running(self) -> bool:
+        """Whether it has not ended yet: at this moment, also while the news of its end is held back."""
+
+    @property
     def next_seq(self) -> int:
         """The number that the next event will get."""
 

@@ -70,8 +70,11 @@ class AppLimits:
     names: int = 16_384
     """Processes, and commands, of one connection at once."""
 
-    buffered_bytes: int = 64 * MIB
-    """Output of one stream kept for a result when the client set no cap; more is cut, and said to be."""
+    buffered_bytes: int = 48 * MIB
+    """Output of one stream kept for a result: as text it stays below the 64 MiB a peer takes as a message.
+
+    A client that set no cap, or a larger one, is told when this cut its output.
+    """
 
     drain_seconds: float = 2.0
     """From an exit to the result, however long somebody holds the output open."""

@@ -345,3 +345,21 @@ async def test_draining_what_has_closed_tells_nothing(backend: Backend) -> None:
     process.drain()
 
     assert recorder.told == [("stdout", b"x\n"), ("exited", 0), ("closed",)]
+
+
+async def test_a_process_is_known_to_have_ended_while_the_news_of_it_is_held_back(backend: Backend) -> None:
+    process = await backend.start(sh("read line; exit 3", stdin=True))
+    valve = shut_valve()
+    process.watch(recorder := Recorder(), valve)
+    before = process.running
+
+    await process.write(b"go\n")
+    await eventually(lambda: not process.running)
+
+    told_early = list(recorder.told)
+    valve.open()
+    await recorder.until("closed")
+    assert before
+    assert told_early == []
+    assert not process.running
+    assert process.exit_code == 3

@@ -95,6 +95,10 @@ class FakeProcess:
         """What ``try_write`` answers; None has the caller use ``write``."""
         self.runs = True
 
+    @property
+    def running(self) -> bool:
+        return self.runs and self.exit_code is None
+
     def watch(self, watcher: Watcher, valve: Valve | None = None) -> FakeWatch:
         self.watcher, self.valve = watcher, valve
         return FakeWatch()

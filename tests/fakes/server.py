@@ -320,6 +320,7 @@ async def inside(
     telemetry: Telemetry | None = None,
     environment: Mapping[str, str] | None = None,
     healthz: bool = True,
+    any_path: bool = False,
 ) -> AsyncIterator[Inside]:
     """Serve on real sockets with limits and telemetry of the test's choice."""
     loop = asyncio.get_running_loop()
@@ -331,7 +332,7 @@ async def inside(
     endpoint = ExecEndpoint(backend, METHODS, loop=loop, telemetry=telemetry, limits=sessions)
     server = Server(
         endpoint,
-        routes=Routes(healthz=healthz),
+        routes=Routes(healthz=healthz, any_path=any_path),
         telemetry=telemetry,
         loop=loop,
         poller=poller,

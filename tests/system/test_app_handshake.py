@@ -159,7 +159,7 @@ async def test_a_name_that_no_header_can_hold_is_refused_and_a_better_one_is_tak
     [
         (None, "missing field `params`"),
         ({}, "missing field `clientInfo`"),
-        ([], "invalid length 0, expected struct InitializeParams with 2 elements"),
+        ([], "invalid type: sequence, expected struct InitializeParams"),
         ("x", 'invalid type: string "x", expected struct InitializeParams'),
         ({"clientInfo": None}, "invalid type: null, expected struct ClientInfo"),
         ({"clientInfo": {}}, "missing field `name`"),

@@ -51,7 +51,7 @@ class Scope(Generic[T]):
         if name in self._entries:
             raise NameTaken(name)
         if len(self._entries) >= self._limit:
-            raise LimitReached("processes of one session", self._limit)
+            raise LimitReached("processes of one client", self._limit)
         starting = Starting(name)
         self._entries[name] = starting
         return starting

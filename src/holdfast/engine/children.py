@@ -35,6 +35,9 @@ class Child(Protocol):
     def signal(self, number: int) -> None:
         """Send a signal to the child's group; only before ``reap`` has given a code."""
 
+    def has_ended(self) -> bool:
+        """Whether ``reap`` would give a code."""
+
     def reap(self) -> int | None:
         """The exit code, once; None while the child runs."""
 
@@ -77,6 +80,9 @@ class _NoChild:
 
     def signal(self, number: int) -> None:
         pass
+
+    def has_ended(self) -> bool:
+        return True
 
     def reap(self) -> int | None:
         return None

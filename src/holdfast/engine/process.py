@@ -193,6 +193,10 @@ class LocalProcess:
     # What can be asked of it.
 
     @property
+    def running(self) -> bool:
+        return self.exit_code is None and not self._child.has_ended()
+
+    @property
     def next_seq(self) -> int:
         return self._seq + 1
 

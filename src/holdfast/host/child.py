@@ -57,6 +57,13 @@ class Child:
         except OSError as error:
             raise SignalFailed(error.strerror or str(error)) from error
 
+    def has_ended(self) -> bool:
+        """Whether the child has ended, though it may not have been reaped."""
+        try:
+            return os.waitid(os.P_PID, self.pid, os.WEXITED | os.WNOHANG | os.WNOWAIT) is not None
+        except ChildProcessError:
+            return True
+
     def reap(self) -> int | None:
         """The exit code, or None if the child still runs.  128 + n after death by signal n."""
         try:

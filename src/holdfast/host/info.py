@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import hashlib
 import os
 import pwd
@@ -14,8 +15,17 @@ from .text import to_text
 
 
 def own_environment() -> dict[str, str]:
-    """The server's environment, whatever bytes are in it."""
-    return {to_text(name): to_text(value) for name, value in os.environb.items()}
+    """The server's environment, whatever bytes are in it.
+
+    Without a locale in it the interpreter sets one for itself, which is nobody's
+    wish for our children: what the kernel was given does not have it.
+    """
+    variables = dict(os.environb)
+    if b"LC_CTYPE" in variables:
+        with contextlib.suppress(OSError), open("/proc/self/environ", "rb") as file:
+            if not any(each.startswith(b"LC_CTYPE=") for each in file.read().split(b"\0")):
+                del variables[b"LC_CTYPE"]
+    return {to_text(name): to_text(value) for name, value in variables.items()}
 
 
 def host_info() -> HostInfo:

@@ -9,6 +9,7 @@ import os
 import socket
 import stat
 from collections.abc import Callable
+from dataclasses import replace
 
 from holdfast.config import ConnectionLimits
 from holdfast.dialects.dialect import Endpoint
@@ -97,7 +98,7 @@ class Server:
         umask = os.umask(0o177)
         try:
             sock = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
-            routes = Routes(healthz=self._routes.healthz, refuse_origin=False)
+            routes = replace(self._routes, refuse_origin=False)
             self._bind(sock, path, f"unix://{path}", routes)
         finally:
             os.umask(umask)

@@ -51,7 +51,7 @@ def test_the_number_of_names_is_bounded_and_a_taken_name_is_told_first() -> None
     with pytest.raises(NameTaken):
         scope.reserve("a")
 
-    assert (caught.value.limit, caught.value.value) == ("processes of one session", 1)
+    assert (caught.value.limit, caught.value.value) == ("processes of one client", 1)
     scope.release("a")
     assert isinstance(scope.reserve("b"), Starting)
 

@@ -176,3 +176,16 @@ def test_leftovers_are_not_looked_for_in_a_number_that_is_anothers_by_now() -> N
         reaped.release()
 
         assert is_alive(stranger.pid)
+
+
+def test_a_child_is_known_to_have_ended_before_it_is_reaped() -> None:
+    with started(sh("read line; exit 7", stdin=True)) as child:
+        before = child.has_ended()
+        assert child.stdin is not None
+        os.write(child.stdin, b"go\n")
+        wait_readable(child.exit_fd)
+
+        assert not before
+        assert child.has_ended()
+        assert child.reap() == 7
+        assert child.has_ended()

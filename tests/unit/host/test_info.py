@@ -107,3 +107,15 @@ def test_the_servers_environment_is_told_whatever_bytes_are_in_it(monkeypatch: p
 
     assert environment["N\udcff"] == "v\udcfe"
     assert environment["HOME"] == "/home/somebody"
+
+
+@pytest.mark.parametrize(("given", "told"), [({}, b"None"), ({"LC_CTYPE": "C.UTF-8"}, b"C.UTF-8")])
+def test_a_locale_that_the_interpreter_set_for_itself_is_not_passed_on(
+    given: dict[str, str], told: bytes
+) -> None:
+    """Children get what the server was given."""
+    source = "from holdfast.host.info import own_environment; print(own_environment().get('LC_CTYPE'))"
+
+    result = subprocess.run([sys.executable, "-c", source], capture_output=True, check=True, env=given)
+
+    assert result.stdout.strip() == told

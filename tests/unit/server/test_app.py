@@ -37,6 +37,23 @@ async def test_a_unix_socket_is_for_the_owner_only_and_gone_after_the_stop(tmp_p
     assert not path.exists()
 
 
+@pytest.mark.parametrize(("any_path", "status"), [(True, b"101"), (False, b"404")])
+async def test_a_unix_socket_has_the_routes_of_its_server(
+    tmp_path: Path, *, any_path: bool, status: bytes
+) -> None:
+    path = tmp_path / "s"
+    async with inside(where=Unix(str(path)), any_path=any_path):
+        reader, writer = await asyncio.open_unix_connection(path)
+        writer.write(
+            b"GET /foo HTTP/1.1\r\nHost: x\r\nConnection: Upgrade\r\nUpgrade: websocket\r\n"
+            b"Sec-WebSocket-Version: 13\r\nSec-WebSocket-Key: MDEyMzQ1Njc4OWFiY2RlZg==\r\n\r\n"
+        )
+        line = await asyncio.wait_for(reader.readline(), PATIENCE)
+        writer.close()
+
+    assert line.split()[1] == status
+
+
 async def test_a_listener_that_cannot_be_had_says_why(tmp_path: Path) -> None:
     """The words reach the operator as they are."""
     with socket.socket() as taken:

@@ -56,6 +56,11 @@ class Drain:
         self.timed_out = False
 
     @property
+    def unfinished(self) -> bool:
+        """Whether something may still be said that is wanted."""
+        return bool(self._open)
+
+    @property
     def deadline(self) -> float:
         """When to look again, if nothing happens before; only after the exit."""
         assert self._hard_at is not None

@@ -101,7 +101,7 @@ class Run:
     @property
     def torn(self) -> bool:
         """Whether the output may end in the middle of a character, wherever the caps were."""
-        return self._timed_out or self._drain.timed_out
+        return self.killed or self._drain.unfinished
 
     @property
     def drain_timed_out(self) -> bool:
@@ -156,8 +156,10 @@ class Run:
         self._timer = self._loop.call_at(when, self._on_drain_due)
 
     def _on_timeout(self) -> None:
-        self._timed_out = True
-        self.kill()
+        # It may have ended in time, and the news be held back because the client is behind.
+        if self.process.running:
+            self._timed_out = True
+            self.kill()
 
     def _on_drain_due(self) -> None:
         self.process.drain()  # What is ready wins over a deadline.

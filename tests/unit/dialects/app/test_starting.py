@@ -115,7 +115,7 @@ async def test_buffered_output_comes_with_the_exit_as_text() -> None:
     scene, process = await spawned(outputBytesCap=6)
 
     process.say("abcdé".encode())
-    process.say(b"caf\xe9", Stream.STDERR)
+    process.say(b"\xe9t\xe9", Stream.STDERR)
     process.exit(0)
     process.close()
 
@@ -126,7 +126,7 @@ async def test_buffered_output_comes_with_the_exit_as_text() -> None:
         "outputDrainTimedOut": False,
         "stdout": "abcdé",
         "stdoutCapReached": True,
-        "stderr": "café",
+        "stderr": "été",
         "stderrCapReached": False,
     }
 
