@@ -131,7 +131,7 @@ class Run:
 
     def ended(self, stream: Stream) -> None:
         self._drain.ended(Stream.STDERR if stream is Stream.STDERR else Stream.STDOUT)
-        if self.exit_code is not None:
+        if self.exit_code is not None and not self._drain.unfinished:
             self._look()
 
     def exited(self, seq: int, code: int) -> None:
