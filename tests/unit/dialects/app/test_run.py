@@ -393,6 +393,7 @@ def test_output_may_be_torn_where_somebody_was_killed_or_did_not_finish() -> Non
 
     killed.run.kill()
     killed.process.exit(137)
+    killed.process.close()
     unfinished.process.exit(0)
     unfinished.loop.move(QUIET)
 
