@@ -76,6 +76,9 @@ class AppLimits:
     A client that set no cap, or a larger one, is told when this cut its output.
     """
 
+    buffered_total: int = 1024 * MIB
+    """The same for all streams of the server together.  Over it, output is cut, and said to be."""
+
     drain_seconds: float = 2.0
     """From an exit to the result, however long somebody holds the output open."""
 

@@ -140,6 +140,7 @@ class AppTalk:
         run = Run(
             process,
             terms(**options),
+            room=self.endpoint.room,
             valve=self.talk.valve,
             loop=self.loop.loop,
             tell=lambda stream, data, full: None,

@@ -240,7 +240,7 @@ export interface ExecResult {
   stdout: string;
   /** The same for the other stream; empty with a terminal. */
   stderr: string;
-  /** Present and true if output was cut although the client had asked for all of it. */
+  /** Present and true if output was cut below what the client had asked for. */
   stdoutCapReached?: boolean;
   /** The same for the other stream. */
   stderrCapReached?: boolean;

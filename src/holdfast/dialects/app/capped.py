@@ -3,18 +3,30 @@
 from __future__ import annotations
 
 
+class Room:
+    """Bytes that all output which is kept for results shares."""
+
+    __slots__ = ("left",)
+
+    def __init__(self, size: int) -> None:
+        self.left = size
+
+
 class Capped:
     """Counts a stream's bytes and cuts them at the cap; what comes after is not wanted."""
 
-    __slots__ = ("_cap", "_pieces", "_size", "full")
+    __slots__ = ("_cap", "_kept", "_room", "_size", "crowded", "full")
 
-    def __init__(self, cap: int | None) -> None:
-        """Without a cap nothing is cut."""
+    def __init__(self, cap: int | None, room: Room) -> None:
+        """Without a cap nothing is cut that is not kept."""
         self._cap = cap
+        self._room = room
         self._size = 0
-        self._pieces: list[bytes] = []
+        self._kept = bytearray()  # Not a list of pieces: a child may write one byte at a time.
         self.full = False
         """Whether the cap is reached; also when the output ended right there."""
+        self.crowded = False
+        """Whether it was cut below its cap because others took the room."""
 
     def cut(self, data: bytes) -> tuple[bytes, bool]:
         """As much of ``data`` as fits, and whether the cap is reached with it."""
@@ -25,11 +37,19 @@ class Capped:
         return data, self.full
 
     def keep(self, data: bytes) -> bool:
-        """Keep as much of ``data`` as fits; say whether the cap is reached with it."""
-        data, full = self.cut(data)
-        self._pieces.append(data)
-        return full
+        """Keep as much of ``data`` as fits; say whether no more does."""
+        data, _ = self.cut(data)
+        if len(data) > self._room.left:
+            data = data[: self._room.left]
+            self.full = self.crowded = True
+        self._room.left -= len(data)
+        self._kept += data
+        return self.full
 
     def kept(self) -> bytes:
         """Everything that was kept."""
-        return b"".join(self._pieces)
+        return bytes(self._kept)
+
+    def give_back(self) -> None:
+        """Leave the room to others; the result is made, and what was kept goes with its owner.  Only once."""
+        self._room.left += len(self._kept)

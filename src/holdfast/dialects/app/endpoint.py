@@ -21,6 +21,7 @@ from holdfast.wire import jsonrpc
 from holdfast.wire.jsonrpc import Notification, Response
 
 from . import messages as m
+from .capped import Room
 from .explain import Declined, explain
 from .family import PROCESS, Family
 from .run import Run
@@ -45,6 +46,7 @@ class AppEndpoint:
         self.loop = loop
         self.telemetry = telemetry
         self.limits = limits or AppLimits()
+        self.room = Room(self.limits.buffered_total)
 
     def pick(self, text: bytes) -> AppEndpoint:
         return self

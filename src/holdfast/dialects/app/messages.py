@@ -271,7 +271,7 @@ class ExecResult(Shape):
     stderr: str
     """The same for the other stream; empty with a terminal."""
     stdout_cap_reached: bool | UnsetType = UNSET
-    """Present and true if output was cut although the client had asked for all of it."""
+    """Present and true if output was cut below what the client had asked for."""
     stderr_cap_reached: bool | UnsetType = UNSET
     """The same for the other stream."""
 

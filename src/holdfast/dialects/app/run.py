@@ -20,7 +20,7 @@ from holdfast.backend import Process, Valve
 from holdfast.errors import SignalFailed
 from holdfast.model import Chunk, Stream
 
-from .capped import Capped
+from .capped import Capped, Room
 from .drain import Drain
 from .order import Terms
 
@@ -60,6 +60,7 @@ class Run:
         terms: Terms,
         *,
         valve: Valve,
+        room: Room,
         loop: asyncio.AbstractEventLoop,
         tell: Callable[[Stream, bytes, bool], None],
         on_over: Callable[[Run], None],
@@ -72,8 +73,8 @@ class Run:
             on_lost: Called instead if there will be no result.
         """
         self.process = process
-        self.stdout = Capped(terms.cap)
-        self.stderr = Capped(terms.cap)
+        self.stdout = Capped(terms.cap, room)
+        self.stderr = Capped(terms.cap, room)
         self.stdin_open = terms.stdin
         self.exit_code: int | None = None
         self.over = False
@@ -183,12 +184,18 @@ class Run:
     def _finish(self) -> None:
         self._let_go()
         self._on_over(self)
+        self._give_back()
 
     def abandon(self) -> None:
         """End it without a result.  May be called twice."""
         if not self.over:
             self._let_go()
             self._on_lost()
+            self._give_back()
+
+    def _give_back(self) -> None:
+        self.stdout.give_back()
+        self.stderr.give_back()
 
     def _let_go(self) -> None:
         self.over = True

@@ -111,7 +111,14 @@ async def _start(
 
     tell = _teller(talk, family, starting.name)
     run = Run(
-        process, placed.terms, valve=talk.valve, loop=endpoint.loop, tell=tell, on_over=over, on_lost=lost
+        process,
+        placed.terms,
+        valve=talk.valve,
+        room=endpoint.room,
+        loop=endpoint.loop,
+        tell=tell,
+        on_over=over,
+        on_lost=lost,
     )
     scope.settle(starting, run)
     endpoint.telemetry.process_started()
@@ -169,6 +176,6 @@ def _result(run: Run, *, whole: bool) -> m.ExecResult:
         exit_code=run.exit_code,
         stdout=_text(run, run.stdout),
         stderr=_text(run, run.stderr),
-        stdout_cap_reached=True if whole and run.stdout.full else UNSET,
-        stderr_cap_reached=True if whole and run.stderr.full else UNSET,
+        stdout_cap_reached=True if run.stdout.crowded or (whole and run.stdout.full) else UNSET,
+        stderr_cap_reached=True if run.stderr.crowded or (whole and run.stderr.full) else UNSET,
     )

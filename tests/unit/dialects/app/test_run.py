@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 
 from holdfast.backend import Valve
+from holdfast.dialects.app.capped import Room
 from holdfast.dialects.app.run import TIMED_OUT, Run
 from holdfast.model import Stream
 from tests.fakes.app_talk import HARD, QUIET, AppLoop, Immortal, Pipes, terms
@@ -28,16 +29,13 @@ class Scene:
         self.run = Run(
             self.process,
             terms(**options),
+            room=Room(1 << 30),
             valve=self.valve,
             loop=self.loop.loop,
             tell=lambda stream, data, full: self.told.append((stream.value, data, full)),
             on_over=lambda run: self.told.append(("over", run.exit_code)),
             on_lost=lambda: self.told.append("lost"),
         )
-
-    @property
-    def is_over(self) -> bool:
-        return self.run.over
 
     @property
     def pipes(self) -> Pipes:
@@ -120,7 +118,7 @@ def test_silence_after_the_exit_brings_the_result() -> None:
     scene.loop.move(QUIET / 2)
     scene.process.say(b"late")
     scene.loop.move(QUIET / 2)
-    assert not scene.is_over
+    assert not scene.run.over
     scene.loop.move(QUIET / 2)
 
     assert scene.told == [("over", 0)]
@@ -135,7 +133,7 @@ def test_whoever_goes_on_talking_is_cut_off_at_the_hard_deadline() -> None:
     for _ in range(int(HARD / QUIET * 2) - 1):
         scene.loop.move(QUIET / 2)
         scene.process.say(b".")
-    assert not scene.is_over
+    assert not scene.run.over
     scene.loop.move(QUIET / 2)
 
     assert scene.told == [("over", 0)]
@@ -148,7 +146,7 @@ def test_without_a_window_of_silence_a_silent_holder_is_awaited_to_the_hard_dead
     scene.process.exit(0)
 
     scene.loop.move(HARD - QUIET)
-    assert not scene.is_over
+    assert not scene.run.over
     scene.loop.move(QUIET)
 
     assert scene.told == [("over", 0)]
@@ -244,12 +242,12 @@ def test_when_one_stream_ends_and_the_other_is_at_its_cap_the_result_comes_at_on
 
     if ended_first:
         scene.run.ended(ERR)
-        assert not scene.is_over
+        assert not scene.run.over
         scene.process.exit(0)
     else:
         scene.process.exit(0)
         scene.loop.move(0)
-        assert not scene.is_over
+        assert not scene.run.over
         scene.run.ended(ERR)
     scene.loop.move(0)
 
@@ -311,7 +309,7 @@ def test_a_time_that_is_over_after_the_exit_changes_nothing() -> None:
     scene.loop.move(1.5)
 
     assert ("signal", signal.SIGKILL) not in scene.process.calls
-    assert (scene.is_over, scene.run.exit_code) == (False, 3)
+    assert (scene.run.over, scene.run.exit_code) == (False, 3)
     scene.loop.move(0.5)
     assert scene.told == [("over", 3)]
 
@@ -338,7 +336,7 @@ def test_a_process_that_cannot_be_killed_is_logged_and_goes_on(caplog: pytest.Lo
         scene.run.kill()
 
     assert caplog.messages == ["process 1: signal not delivered: Operation not permitted"]
-    assert not scene.is_over
+    assert not scene.run.over
 
 
 # Given up.
