@@ -42,7 +42,7 @@ WRONG = {
     "no requests at once": (["serve", "--concurrent-requests", "0"], "0 is not a positive number"),
     "requests that are no number": (
         ["serve", "--concurrent-requests", "x"],
-        "--concurrent-requests: invalid",
+        "--concurrent-requests: x is not a positive number",
     ),
     "nothing retained": (["serve", "--retain-detached-bytes", "0"], "0 is not a positive number"),
     "less than nothing retained": (["serve", "--retain-total-bytes", "-1"], "-1 is not a positive number"),
@@ -50,10 +50,10 @@ WRONG = {
     "less than no time to drain": (["serve", "--drain", "-1"], "-1 is not a number of seconds"),
     "no end of the drain": (["serve", "--drain", "inf"], "inf is not a number of seconds"),
     "a drain that is no number": (["serve", "--drain", "nan"], "nan is not a number of seconds"),
-    "a drain in words": (["serve", "--drain", "soon"], "--drain: invalid"),
-    "a drain of nothing": (["serve", "--drain", ""], "--drain: invalid"),
+    "a drain in words": (["serve", "--drain", "soon"], "soon is not a number of seconds"),
+    "a drain of nothing": (["serve", "--drain", ""], "--drain:  is not a number of seconds"),
     "less than no silence": (["serve", "--process-quiet", "-0.1"], "-0.1 is not a number of seconds"),
-    "silence in words": (["serve", "--process-quiet", "x"], "--process-quiet: invalid"),
+    "silence in words": (["serve", "--process-quiet", "x"], "x is not a number of seconds"),
     "less than no silence of a command": (
         ["serve", "--command-quiet", "-5"],
         "-5 is not a number of seconds",
