@@ -18,6 +18,8 @@ VIRTUALENV := .virtualenv
 MADE := $(VENV)/stamp-made
 READY := $(VENV)/stamp-ready
 READY_DEV := $(VENV)/stamp-ready-dev
+# What an editable installation does not follow by itself.
+INSTALLED_FROM := pyproject.toml hatch_build.py src/holdfast/host/nursery.c
 
 .DEFAULT_GOAL := test
 .DELETE_ON_ERROR:
@@ -50,7 +52,7 @@ bench: $(READY)
 	@PATH="$(CURDIR)/$(BIN):$$PATH" CODEX="$(CODEX)" bench/run
 
 clean:
-	@rm -rf $(VENV) $(VIRTUALENV) build dist .coverage .hypothesis .import_linter_cache .mypy_cache .pytest_cache .ruff_cache
+	@rm -rf $(VENV) $(VIRTUALENV) build dist src/holdfast/host/nursery .coverage .hypothesis .import_linter_cache .mypy_cache .pytest_cache .ruff_cache
 	@find . -name __pycache__ -type d -prune -exec rm -rf {} +
 
 # Set-up.  Silent when it succeeds; the log of a failure is shown.
@@ -60,11 +62,11 @@ define install
 	    || { cat $(VENV)/install.log >&2; exit 1; }
 endef
 
-$(READY): pyproject.toml | $(MADE)
+$(READY): $(INSTALLED_FROM) | $(MADE)
 	$(call install,.)
 	@touch $@
 
-$(READY_DEV): pyproject.toml | $(MADE)
+$(READY_DEV): $(INSTALLED_FROM) | $(MADE)
 	$(call install,.[dev])
 	@touch $(READY) $@
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Protocol
 
-from .model import Chunk, HostInfo, Page, Size, Spec, Stream, WriteStatus
+from .model import Chunk, Ended, Exit, HostInfo, Leftovers, Page, Size, Spec, Stream, WriteStatus
 
 
 class Watcher(Protocol):
@@ -25,7 +25,7 @@ class Watcher(Protocol):
     def ended(self, stream: Stream) -> None:
         """Nobody can say anything on this stream any more.  The one event without a number."""
 
-    def exited(self, seq: int, code: int) -> None:
+    def exited(self, seq: int, exit: Exit) -> None:  # noqa: A002  (what it is called everywhere)
         """The process ended.  Output of those it left behind may still follow."""
 
     def closed(self, seq: int) -> None:
@@ -79,8 +79,23 @@ class Process(Protocol):
         """The kernel's name for it, on the host where it runs."""
 
     @property
+    def exit(self) -> Exit | None:
+        """How it ended; None while it runs."""
+
+    @property
     def exit_code(self) -> int | None:
         """The exit code, 128 + n after death by signal n; None while it runs."""
+
+    @property
+    def closed(self) -> bool:
+        """Whether its output has ended, and with it the numbers."""
+
+    @property
+    def has_leftovers(self) -> bool:
+        """Whether it has ended and somebody whom it started has not."""
+
+    def limits_kept(self) -> dict[str, str]:
+        """Which of its limits are in force, and who keeps them: ``cgroup``, ``rlimit`` or ``sampled``."""
 
     @property
     def running(self) -> bool:
@@ -109,6 +124,9 @@ class Process(Protocol):
                 cannot stall a reader.
         """
 
+    async def wait(self, seconds: float) -> Exit | None:
+        """Wait for its end, that many seconds at the most; None if it still runs then."""
+
     def try_read(self, *, after: int = 0, limit: int | None = None, wait: float = 0.0) -> Page | None:
         """``read``, if it can be answered without waiting; None if not."""
 
@@ -127,10 +145,11 @@ class Process(Protocol):
     def try_write(self, data: bytes, *, write_id: str | None = None) -> WriteStatus | None:
         """``write``, if it can be done without waiting; None if not."""
 
-    def close_stdin(self) -> None:
+    def close_stdin(self, *, write_id: str | None = None) -> WriteStatus:
         """Take no more for stdin, and close it once everything offered before is written.
 
         A terminal stays open, and its reader gets the character that means the end.
+        Once per ``write_id``, as with ``write``.
         """
 
     def resize(self, size: Size) -> None:
@@ -140,8 +159,10 @@ class Process(Protocol):
             NoTerminal: There never was one.
         """
 
-    def signal(self, number: int) -> None:
+    def signal(self, number: int, *, tree: bool = False) -> None:
         """Send a signal to the process group.  Does nothing once the process has exited.
+
+        With ``tree``, to everybody it has started instead, as long as one of them is left.
 
         Raises:
             SignalFailed: The system refused.
@@ -153,11 +174,12 @@ class Process(Protocol):
         Bounded by what is waiting at this moment, whoever goes on talking.
         """
 
-    async def terminate(self) -> bool:
-        """Kill the process group; say whether there was anything to kill.
+    async def terminate(self, *, grace: float = 0.0, by: str = "client") -> Ended:
+        """End the process and everything it has started; return when they are gone.
 
-        Exit and close follow at once, also when somebody outside the group
-        holds the output open.
+        With ``grace``, everybody is asked to end, with SIGTERM, and killed that many
+        seconds later.  Once they are killed exit and close follow at once, also when
+        a stranger holds the output open.
         """
 
     def retain(self, limit: int) -> None:
@@ -166,11 +188,16 @@ class Process(Protocol):
     def retained(self) -> int:
         """How many bytes of output are kept."""
 
-    def forget(self, *, leftovers: bool = False) -> None:
-        """Give up the process: end its group unless it has closed, and drop its output.
+    def pack(self) -> bytes | None:
+        """All there is to know of it, for ``Backend.unpack``; None as long as something can change.
 
-        What a process left behind when it closed lives on, unless ``leftovers``
-        asks for its end, too.
+        What the process keeps goes over into this; it is not to be used any more.
+        """
+
+    def forget(self, leftovers: Leftovers = Leftovers.SPARE) -> None:
+        """Give up the process: end it and everything it has started, if it runs, and drop its output.
+
+        ``leftovers`` says what becomes of those whom it has started if it has ended itself.
         """
 
 
@@ -191,6 +218,9 @@ class Backend(Protocol):
             SpawnFailed: It could not be started; the error names what is at fault.
             LimitReached: This backend runs as many processes as it may.
         """
+
+    def unpack(self, data: bytes) -> Process:
+        """The process that ``Process.pack`` gave.  It is to be forgotten once."""
 
     async def aclose(self) -> None:
         """Kill every process and wait for their end.  Nothing can be started after."""

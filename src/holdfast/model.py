@@ -52,6 +52,41 @@ class EnvPolicy:
 
 
 @dataclass(frozen=True, slots=True)
+class Limits:
+    """What a process and everything it starts may use together; None is no limit."""
+
+    memory: int | None = None
+    """Bytes resident."""
+    cpu: float | None = None
+    """Seconds of processor time."""
+    processes: int | None = None
+    """At once, the first included."""
+    files: int | None = None
+    """Open files of each process."""
+
+
+@dataclass(frozen=True, slots=True)
+class Terms:
+    """When a process is ended though nobody asks for it, and how."""
+
+    timeout: float | None = None
+    """Seconds from its start."""
+    idle_timeout: float | None = None
+    """Seconds in which it neither says nor is given anything."""
+    grace: float = 0.0
+    """Seconds between the request to end, SIGTERM, and the end."""
+    output: int | None = None
+    """Bytes of output after which it is ended."""
+    drain: float | None = None
+    """Seconds after its exit until its output is closed, whoever holds it open."""
+    limits: Limits = Limits()
+
+
+PLAIN = Terms()
+"""What ends a process is its own affair, and its clients'."""
+
+
+@dataclass(frozen=True, slots=True)
 class Spec:
     """What to start.
 
@@ -76,6 +111,102 @@ class Spec:
     """Give the child a pipe as stdin.  A terminal is always writable."""
     arg0: str | None = None
     """What the child sees as its own name; the program that runs stays ``argv[0]``."""
+    terms: Terms = PLAIN
+
+
+class Kind(Enum):
+    """Why a process ended."""
+
+    EXIT = "exit"
+    """By itself, with a code."""
+    SIGNAL = "signal"
+    """By a signal that was not ours."""
+    TIMEOUT = "timeout"
+    IDLE_TIMEOUT = "idleTimeout"
+    OOM = "oom"
+    OUTPUT_LIMIT = "outputLimit"
+    CPU_LIMIT = "cpuLimit"
+    TERMINATED = "terminated"
+    """Because somebody asked for it."""
+    SANDBOX_DENIED = "sandboxDenied"
+    LOST = "lost"
+    """Nobody knows: whoever watched over it was killed."""
+
+
+@dataclass(frozen=True, slots=True)
+class Cause:
+    """Why we end a process."""
+
+    kind: Kind
+    by: str | None = None
+    """Who wanted it: ``client``, or ``limit`` if nobody did."""
+    detail: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Outcome:
+    """How a process ended, and why."""
+
+    kind: Kind
+    exit_code: int | None = None
+    """None after death by signal."""
+    signal: int | None = None
+    by: str | None = None
+    detail: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Usage:
+    """What a tree has used: the processes of it that have ended, and whom they had waited for."""
+
+    user_us: int
+    system_us: int
+    peak_bytes: int
+    """Of the largest of them."""
+
+
+@dataclass(frozen=True, slots=True)
+class Exit:
+    """The end of a process."""
+
+    code: int
+    """128 + n after death by signal n; -1 if nobody knows."""
+    outcome: Outcome
+    usage: Usage | None = None
+    held_by: Sequence[int] = ()
+    """Who holds its output open."""
+
+
+@dataclass(frozen=True, slots=True)
+class Ended:
+    """What a request for the end of a process came to."""
+
+    running: bool
+    """Whether it still ran."""
+    survivors: Sequence[int] = ()
+    """Who was to be ended and could not be."""
+    exact: bool = True
+    """Whether everybody whom it had started was in sight."""
+
+
+@dataclass(frozen=True, slots=True)
+class Gap:
+    """Output that is no longer kept: the numbers of it, both included, and how much it was."""
+
+    first: int
+    last: int
+    size: int | None
+    """Bytes; None if there was too much to keep account of."""
+
+
+class Leftovers(Enum):
+    """What to do with the processes that one leaves behind."""
+
+    SPARE = 1
+    END_GROUP = 2
+    """End those that stayed in its group."""
+    END = 3
+    """End them all."""
 
 
 @dataclass(slots=True)
@@ -94,13 +225,19 @@ class Page:
     chunks: Sequence[Chunk]
     next_seq: int
     """One more than the last number the reader now knows of."""
-    exit_code: int | None
+    exit: Exit | None
     """None while the process runs."""
     closed: bool
+    gap: Gap | None = None
+    """What is missing before the first chunk."""
 
     @property
     def exited(self) -> bool:
-        return self.exit_code is not None
+        return self.exit is not None
+
+    @property
+    def exit_code(self) -> int | None:
+        return None if self.exit is None else self.exit.code
 
 
 @dataclass(frozen=True, slots=True)

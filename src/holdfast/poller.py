@@ -54,6 +54,10 @@ class Poller:
     def modify(self, fd: int, events: int) -> None:
         self.epoll.modify(fd, events)
 
+    def hand_over(self, fd: int, source: Source) -> None:
+        """Tell ``source`` from now on, and no longer whoever was told before."""
+        self._sources[fd] = source
+
     def remove(self, fd: int) -> None:
         """Stop watching.  Must come before the descriptor is closed."""
         del self._sources[fd]

@@ -173,7 +173,8 @@ async def test_a_reader_beyond_the_exit_keeps_waiting_until_the_close(backend: B
 
     gate.open()
 
-    assert await asyncio.wait_for(reading, PATIENCE) == Page([], 3, 3, True)
+    page = await asyncio.wait_for(reading, PATIENCE)
+    assert (page.chunks, page.next_seq, page.exit_code, page.closed) == ([], 3, 3, True)
 
 
 async def test_a_reader_beyond_the_exit_is_woken_by_late_output(backend: Backend, gate: Gate) -> None:
@@ -195,13 +196,15 @@ async def test_a_reader_that_has_not_seen_the_exit_is_told_at_once(backend: Back
     process = await backend.start(sh(f"({gate.shell}) & exit 3"))
     await record(process).until("exited", 3)
 
-    assert await asyncio.wait_for(process.read(wait=LONG), PATIENCE) == Page([], 2, 3, False)
+    page = await asyncio.wait_for(process.read(wait=LONG), PATIENCE)
+    assert (page.chunks, page.next_seq, page.exit_code, page.closed) == ([], 2, 3, False)
 
 
 async def test_a_closed_process_answers_at_once_wherever_the_reader_is(backend: Backend, gate: Gate) -> None:
     process = await spoken(backend, gate)
 
-    assert await asyncio.wait_for(process.read(after=10**9, wait=LONG), PATIENCE) == Page([], 6, 3, True)
+    page = await asyncio.wait_for(process.read(after=10**9, wait=LONG), PATIENCE)
+    assert (page.chunks, page.next_seq, page.exit_code, page.closed) == ([], 6, 3, True)
 
 
 async def test_a_reader_that_is_ahead_waits_for_what_it_does_not_know(backend: Backend, gate: Gate) -> None:

@@ -10,7 +10,7 @@ import pytest
 from holdfast.backend import Backend
 from holdfast.errors import Fault, SpawnFailed
 from holdfast.model import EnvPolicy, Inherit, Size, Spec
-from tests.fakes.process import PATH, TERMINAL, command, eventually, has_children, open_files, sh
+from tests.fakes.process import PATH, TERMINAL, command, eventually, has_commands, open_files, sh
 from tests.fakes.recorder import finished
 
 BOTH = pytest.mark.parametrize("terminal", [None, TERMINAL], ids=["pipe", "pty"])
@@ -71,7 +71,8 @@ async def test_its_name_changes_nothing_about_the_program(backend: Backend, term
 async def test_a_start_that_fails_names_what_is_at_fault_and_leaves_nothing(
     backend: Backend, spec: Spec, fault: Fault, subject: str, number: int | None, terminal: Size | None
 ) -> None:
-    before = open_files()
+    await finished(await backend.start(command("true")))  # Now there is a nursery, and a spare warden.
+    before = len(open_files())
     spec = Spec(spec.argv, spec.cwd, spec.env, terminal=terminal)
 
     with pytest.raises(SpawnFailed) as caught:
@@ -79,8 +80,8 @@ async def test_a_start_that_fails_names_what_is_at_fault_and_leaves_nothing(
 
     error = caught.value
     assert (error.fault, error.subject, error.number) == (fault, subject, number)
-    assert open_files() == before
-    assert not has_children()
+    assert len(open_files()) == before
+    assert not has_commands()
 
 
 async def test_a_cancelled_start_leaves_no_process(backend: Backend) -> None:
@@ -92,7 +93,7 @@ async def test_a_cancelled_start_leaves_no_process(backend: Backend) -> None:
         with pytest.raises(asyncio.CancelledError):
             await starting
 
-    await eventually(lambda: not has_children())
+    await eventually(lambda: not has_commands())
 
 
 @pytest.mark.slow

@@ -7,7 +7,7 @@ import asyncio
 import pytest
 
 from holdfast.backend import Backend
-from holdfast.model import Size
+from holdfast.model import Ended, Leftovers, Size
 from tests.fakes.gate import Gate, end, gone
 from tests.fakes.process import TERMINAL, command, is_alive, sh
 from tests.fakes.recorder import finished, record
@@ -23,7 +23,7 @@ async def test_terminate_kills_whoever_refuses_to_go(
     recorder = record(process := await backend.start(spec))
     await gate.reached()
 
-    assert await process.terminate() is True
+    assert (await process.terminate()).running
 
     await recorder.until("closed")
     assert recorder.told == [("exited", 137), ("closed",)]
@@ -54,48 +54,44 @@ async def test_terminate_takes_the_whole_group(backend: Backend, gate: Gate) -> 
     await gone(grandchild)
 
 
-async def test_a_fugitive_that_holds_the_output_does_not_keep_the_process_open(
-    backend: Backend, gate: Gate
-) -> None:
-    """It left the session, so it lives; but the client's process has ended."""
+async def test_a_fugitive_does_not_escape(backend: Backend, gate: Gate) -> None:
+    """It left the session, but it is one of those that the client's process has started."""
     script = f"setsid sh -c 'echo $$; {gate.shell}' & wait"
     recorder = record(process := await backend.start(sh(script)))
     await gate.reached()
     await recorder.when(lambda: recorder.said().endswith(b"\n"))
     fugitive = int(recorder.said())
-    try:
-        await process.terminate()
 
-        await recorder.until("closed")
-        assert recorder.told[-2:] == [("exited", 137), ("closed",)]
-        assert is_alive(fugitive)
-    finally:
-        end(fugitive)
-        await gone(fugitive)
+    assert await process.terminate() == Ended(running=True)
+
+    assert recorder.told[-2:] == [("exited", 137), ("closed",)]
+    assert not is_alive(fugitive)
 
 
 async def test_terminating_twice_or_after_the_end(backend: Backend, gate: Gate) -> None:
     recorder = record(process := await backend.start(sh(gate.shell)))
     await gate.reached()
 
-    assert await process.terminate() is True
-    assert await process.terminate() is True
+    first, second = await asyncio.gather(process.terminate(), process.terminate())
+    assert first.running
+    assert second.running
 
     await recorder.until("closed")
-    assert await process.terminate() is False
+    assert not (await process.terminate()).running
     assert recorder.told == [("exited", 137), ("closed",)]
 
 
-async def test_terminating_what_has_exited_spares_those_it_left_behind(backend: Backend, gate: Gate) -> None:
-    recorder = record(process := await backend.start(sh(f"({gate.shell}; echo alive) & exit 0")))
-    await recorder.until("exited", 0)
-
-    assert await process.terminate() is False
+async def test_terminating_what_has_exited_ends_those_it_left_behind(backend: Backend, gate: Gate) -> None:
+    recorder = record(process := await backend.start(sh(f"({gate.shell}) & echo $!")))
     await gate.reached()
-    gate.open()
+    await recorder.until("exited", 0)
+    leftover = int(recorder.said())
 
-    await recorder.until("closed")
-    assert recorder.outline == [("exited", 0), ("stdout", b"alive\n"), ("closed",)]
+    assert await process.terminate() == Ended(running=False)
+
+    assert not is_alive(leftover)
+    assert not process.has_leftovers
+    assert recorder.told[-2:] == [("exited", 0), ("closed",)]
 
 
 # Forget.
@@ -116,13 +112,16 @@ async def test_forgetting_a_running_process_kills_it_and_drops_its_output(
     assert recorder.told == [("stdout", b"said\n")]
 
 
-async def test_forgetting_an_exited_process_kills_those_it_left_behind(backend: Backend, gate: Gate) -> None:
+@pytest.mark.parametrize("leftovers", [Leftovers.END_GROUP, Leftovers.END])
+async def test_forgetting_an_exited_process_can_end_those_it_left_behind(
+    backend: Backend, gate: Gate, leftovers: Leftovers
+) -> None:
     recorder = record(process := await backend.start(sh(f"({gate.shell}) & echo $!")))
     await gate.reached()
     await recorder.until("exited", 0)
     leftover = int(recorder.said())
 
-    process.forget()
+    process.forget(leftovers)
 
     await gone(leftover)
     page = await process.read()
@@ -152,7 +151,7 @@ async def test_forgetting_a_closed_process_with_its_leftovers_kills_those_it_lef
     assert is_alive(leftover)
 
     try:
-        process.forget(leftovers=True)
+        process.forget(Leftovers.END)
 
         await gone(leftover)
     finally:

@@ -7,7 +7,7 @@ import logging
 import pytest
 
 from holdfast.backend import Backend, Valve
-from holdfast.model import Chunk, Size, Stream
+from holdfast.model import Chunk, Exit, Size, Stream
 from tests.fakes.gate import Gate
 from tests.fakes.process import TERMINAL, command, eventually, is_alive, python, sh
 from tests.fakes.recorder import Recorder, finished, record
@@ -39,8 +39,8 @@ class Broken(Recorder):
         super().output(chunk)
         self._fail("output")
 
-    def exited(self, seq: int, code: int) -> None:
-        super().exited(seq, code)
+    def exited(self, seq: int, exit: Exit) -> None:  # noqa: A002
+        super().exited(seq, exit)
         self._fail("exited")
 
     def closed(self, seq: int) -> None:
@@ -207,7 +207,7 @@ async def test_terminate_does_not_wait_for_the_valve(backend: Backend, gate: Gat
     process.watch(recorder, shut_valve())
     await gate.reached()
 
-    assert await process.terminate() is True
+    assert (await process.terminate()).running
 
     await recorder.until("closed")
     assert recorder.told == [("stdout", b"said\n"), ("exited", 137), ("closed",)]
@@ -220,7 +220,7 @@ async def test_terminate_does_not_wait_for_the_valve_of_one_that_has_ended(backe
     await eventually(lambda: not is_alive(process.pid))
     await barrier(backend)
 
-    assert await process.terminate() is True
+    assert (await process.terminate()).running
 
     await recorder.until("closed")
     assert recorder.told == [("stdout", b"said\n"), ("exited", 3), ("closed",)]

@@ -71,8 +71,8 @@ class Pipes(FakeProcess):
 class Immortal(FakeProcess):
     """A process that the system does not let us kill."""
 
-    def signal(self, number: int) -> None:
-        super().signal(number)
+    def signal(self, number: int, *, tree: bool = False) -> None:
+        super().signal(number, tree=tree)
         raise SignalFailed("Operation not permitted")
 
 

@@ -49,11 +49,22 @@ class DrawParams(Shape):
     """Ten if absent."""
 
 
+class Hole(Shape):
+    """What is missing."""
+
+    depth: U64 | None
+    """Null if it has none."""
+
+
 class DrawResult(Shape):
     size: U64
     parts: list[Colour]
     done: bool = True
     note: str | UnsetType = UNSET
+    hole: Hole | UnsetType | None = UNSET
+    """Told if there is one."""
+    keepers: dict[str, str] | UnsetType = UNSET
+    main: Colour | UnsetType = UNSET
 
 
 class Drawn(Shape):

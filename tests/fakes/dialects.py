@@ -3,18 +3,25 @@
 from __future__ import annotations
 
 import asyncio
-import inspect
 import json
 from collections.abc import Callable
 from typing import Any, cast
 
 from holdfast.backend import Valve, Watcher
-from holdfast.config import SessionLimits
-from holdfast.dialects.exec.endpoint import ExecConversation, ExecEndpoint
-from holdfast.dialects.exec.methods import METHODS
-from holdfast.model import Chunk, HostInfo, Page, Size, Spec, Stream, WriteStatus
-from holdfast.telemetry import Tally
-from holdfast.wire import jsonrpc
+from holdfast.model import (
+    Chunk,
+    Ended,
+    Exit,
+    HostInfo,
+    Kind,
+    Leftovers,
+    Outcome,
+    Page,
+    Size,
+    Spec,
+    Stream,
+    WriteStatus,
+)
 
 HOST = HostInfo(  # noqa: S604  (the path of a shell, and no call of one)
     shell="/bin/bash",
@@ -83,7 +90,11 @@ class FakeProcess:
 
     def __init__(self) -> None:
         self.calls: list[tuple[object, ...]] = []
-        self.exit_code: int | None = None
+        self.exit: Exit | None = None
+        self.closed = False
+        self.has_leftovers = False
+        self.limits: dict[str, str] = {}
+        """Its limits, and who keeps them."""
         self.next_seq = 1
         self.kept = 0
         self.watcher: Watcher | None = None
@@ -93,23 +104,51 @@ class FakeProcess:
         """Whether ``try_read`` has the caller use ``read``."""
         self.write_status: WriteStatus | None = WriteStatus.ACCEPTED
         """What ``try_write`` answers; None has the caller use ``write``."""
+        self.stdin_status = WriteStatus.ACCEPTED
+        """What ``close_stdin`` answers."""
         self.runs = True
+        self.gate: asyncio.Event | None = None
+        """What ``read``, ``wait`` and ``terminate`` wait for, if there is one."""
+        self.asked = asyncio.Event()
+        """Set by the first of them."""
+        self.survivors: tuple[int, ...] = ()
+        self.exact = True
+        self.packed: bytes | None = None
+        """What ``pack`` answers."""
+
+    @property
+    def exit_code(self) -> int | None:
+        return None if self.exit is None else self.exit.code
 
     @property
     def running(self) -> bool:
-        return self.runs and self.exit_code is None
+        return self.runs and self.exit is None
+
+    def limits_kept(self) -> dict[str, str]:
+        return self.limits
 
     def watch(self, watcher: Watcher, valve: Valve | None = None) -> FakeWatch:
         self.watcher, self.valve = watcher, valve
         return FakeWatch()
 
+    async def _wait(self) -> None:
+        self.asked.set()
+        if self.gate is not None:
+            await self.gate.wait()
+
     async def read(self, *, after: int = 0, limit: int | None = None, wait: float = 0.0) -> Page:
         self.calls.append(("read", after, limit, wait))
+        await self._wait()
         return self.page
 
     def try_read(self, *, after: int = 0, limit: int | None = None, wait: float = 0.0) -> Page | None:
         self.calls.append(("try_read", after, limit, wait))
         return None if self.reads_wait else self.page
+
+    async def wait(self, seconds: float) -> Exit | None:
+        self.calls.append(("wait", seconds))
+        await self._wait()
+        return self.exit
 
     async def write(self, data: bytes, *, write_id: str | None = None) -> WriteStatus:
         self.calls.append(("write", data, write_id))
@@ -119,21 +158,24 @@ class FakeProcess:
         self.calls.append(("try_write", data, write_id))
         return self.write_status
 
-    def close_stdin(self) -> None:
-        self.calls.append(("close_stdin",))
+    def close_stdin(self, *, write_id: str | None = None) -> WriteStatus:
+        self.calls.append(("close_stdin",) if write_id is None else ("close_stdin", write_id))
+        return self.stdin_status
 
     def resize(self, size: Size) -> None:
         self.calls.append(("resize", size))
 
-    def signal(self, number: int) -> None:
-        self.calls.append(("signal", number))
+    def signal(self, number: int, *, tree: bool = False) -> None:
+        self.calls.append(("signal", number, "tree") if tree else ("signal", number))
 
     def drain(self) -> None:
         self.calls.append(("drain",))
 
-    async def terminate(self) -> bool:
-        self.calls.append(("terminate",))
-        return self.runs
+    async def terminate(self, *, grace: float = 0.0, by: str = "client") -> Ended:
+        self.calls.append(("terminate", grace, by))
+        running = self.exit is None
+        await self._wait()
+        return Ended(running, self.survivors, exact=self.exact)
 
     def retain(self, limit: int) -> None:
         self.calls.append(("retain", limit))
@@ -141,8 +183,11 @@ class FakeProcess:
     def retained(self) -> int:
         return self.kept
 
-    def forget(self, *, leftovers: bool = False) -> None:
-        self.calls.append(("forget", "leftovers") if leftovers else ("forget",))
+    def pack(self) -> bytes | None:
+        return self.packed
+
+    def forget(self, leftovers: Leftovers = Leftovers.SPARE) -> None:
+        self.calls.append(("forget", leftovers))
 
     # What it does, by the hand of a test.
 
@@ -150,18 +195,25 @@ class FakeProcess:
         assert self.watcher is not None
         self.watcher.output(Chunk(self._number(), stream, data))
 
-    def exit(self, code: int = 0) -> None:
+    def end(self, code: int = 0, end: Exit | None = None) -> None:
+        """Exit with that code, or in another way."""
         assert self.watcher is not None
-        self.exit_code = code
-        self.watcher.exited(self._number(), code)
+        self.exit = end or exited(code)
+        self.watcher.exited(self._number(), self.exit)
 
     def close(self) -> None:
         assert self.watcher is not None
+        self.closed = True
         self.watcher.closed(self._number())
 
     def _number(self) -> int:
         self.next_seq += 1
         return self.next_seq - 1
+
+
+def exited(code: int) -> Exit:
+    """An end by itself, with a code."""
+    return Exit(code, Outcome(Kind.EXIT, exit_code=code))
 
 
 class FakeBackend:
@@ -176,6 +228,8 @@ class FakeBackend:
         self.asked = asyncio.Event()
         """Set by the first start."""
         self._outcomes = list(outcomes)
+        self.unpacked: dict[bytes, FakeProcess] = {}
+        """What ``unpack`` answers."""
 
     async def start(self, spec: Spec) -> FakeProcess:
         self.specs.append(spec)
@@ -188,6 +242,9 @@ class FakeBackend:
             return outcome
         assert isinstance(outcome, BaseException)
         raise outcome
+
+    def unpack(self, data: bytes) -> FakeProcess:
+        return self.unpacked[data]
 
     async def aclose(self) -> None:
         self.specs.clear()
@@ -234,30 +291,3 @@ class HandLoop:
             self.now = max(self.now, timer.when)
             timer.callback()
         self.now = end
-
-
-class ExecTalk:
-    """A client that talks to an exec endpoint, past the dispatch of a server."""
-
-    limits = SessionLimits(attached_bytes=10, detached_bytes=99, answer_bytes=1000)
-
-    def __init__(self, *outcomes: FakeProcess | BaseException | asyncio.Event) -> None:
-        self.backend = FakeBackend(*outcomes)
-        self.tally = Tally()
-        endpoint = ExecEndpoint(
-            self.backend, METHODS, loop=HandLoop().loop, telemetry=self.tally, limits=self.limits
-        )
-        self.client = FakeClient()
-        self.talk: ExecConversation = endpoint.greet(self.client)
-
-    async def shake_hands(self) -> None:
-        await self.call("initialize", {"clientName": "test"})
-        self.talk.notified(jsonrpc.Notification("initialized", None))
-
-    async def call(self, method: str, params: Any = None) -> Any:
-        """The result of a request, as it goes out."""
-        found = METHODS[method]
-        result = found.handle(self.talk, found.decode(params))
-        if inspect.isawaitable(result):
-            result = await result
-        return json.loads(b"".join(jsonrpc.result(1, result)))["result"]

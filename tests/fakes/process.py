@@ -7,7 +7,6 @@ import os
 import select
 import signal
 import sys
-import threading
 import time
 from collections.abc import AsyncIterator, Callable, Iterator, Mapping
 from contextlib import asynccontextmanager, contextmanager
@@ -16,12 +15,12 @@ from pathlib import Path
 
 from holdfast.config import EngineLimits
 from holdfast.engine.local import LocalBackend
-from holdfast.engine.starter import Starter
 from holdfast.host.child import Child
 from holdfast.host.environ import Environment
 from holdfast.host.info import host_info
 from holdfast.host.spawn import Spawner
-from holdfast.model import Size, Spec, Stream
+from holdfast.host.warden import News, Report
+from holdfast.model import PLAIN, Size, Spec, Stream, Terms
 from holdfast.poller import Poller
 
 PATIENCE = 10.0
@@ -39,6 +38,7 @@ def command(
     terminal: Size | None = None,
     stdin: bool = False,
     arg0: str | None = None,
+    terms: Terms = PLAIN,
 ) -> Spec:
     """Start this program."""
     return Spec(
@@ -48,17 +48,25 @@ def command(
         terminal=terminal,
         stdin=stdin,
         arg0=arg0,
+        terms=terms,
     )
 
 
-def sh(script: str, *, terminal: Size | None = None, stdin: bool = False) -> Spec:
+def sh(script: str, *, terminal: Size | None = None, stdin: bool = False, terms: Terms = PLAIN) -> Spec:
     """Start a shell with this script."""
-    return command("sh", "-c", script, terminal=terminal, stdin=stdin)
+    return command("sh", "-c", script, terminal=terminal, stdin=stdin, terms=terms)
 
 
-def python(source: str, *arguments: str, terminal: Size | None = None, stdin: bool = False) -> Spec:
+def python(
+    source: str,
+    *arguments: str,
+    terminal: Size | None = None,
+    stdin: bool = False,
+    terms: Terms = PLAIN,
+) -> Spec:
     """Start this interpreter with this source."""
-    return command(sys.executable, "-I", "-S", "-c", source, *arguments, terminal=terminal, stdin=stdin)
+    argv = (sys.executable, "-I", "-S", "-c", source, *arguments)
+    return command(*argv, terminal=terminal, stdin=stdin, terms=terms)
 
 
 @asynccontextmanager
@@ -68,8 +76,7 @@ async def running_backend(
     """The backend on this host.  Afterwards nothing of it is left, or the test fails."""
     loop = asyncio.get_running_loop()
     before = open_files()
-    starter = Starter(Spawner(Environment({})).start, loop)
-    backend = LocalBackend(starter, host_info(), loop, poller=poller, limits=limits)
+    backend = LocalBackend(Spawner(Environment({})), host_info(), loop, poller=poller, limits=limits)
     try:
         yield backend
     finally:
@@ -81,13 +88,8 @@ async def running_backend(
 
 
 async def nothing_left(before: dict[int, str]) -> None:
-    """Fail if there is a child, or a descriptor that was not there ``before``, and stays.
-
-    A start that was cancelled early may still be about to happen, and be undone,
-    in a thread; so the threads have to end first.
-    """
+    """Fail if there is a child, or a descriptor that was not there ``before``, and stays."""
     try:
-        await eventually(lambda: not _engine_threads(), lambda: "a thread was left behind")
         await eventually(lambda: not has_children(), lambda: "a child was left behind")
         await eventually(
             lambda: open_files() == before, lambda: f"descriptors: {open_files().items() ^ before.items()}"
@@ -123,9 +125,8 @@ def run(spec: Spec, spawner: Spawner | None = None) -> Ran:
     """Start a program and wait for its end and the end of its output."""
     with started(spec, spawner) as child:
         said = {stream: read_to_end(fd) for stream, fd in child.outputs}
-        wait_readable(child.exit_fd)
         return Ran(
-            child.reap(),
+            wait_exit(child),
             said.get(Stream.STDOUT, b""),
             said.get(Stream.STDERR, b""),
             said.get(Stream.PTY, b""),
@@ -134,19 +135,39 @@ def run(spec: Spec, spawner: Spawner | None = None) -> Ran:
 
 @contextmanager
 def started(spec: Spec, spawner: Spawner | None = None) -> Iterator[Child]:
-    """A child that is killed, reaped and closed at the end."""
-    child = (spawner or Spawner(Environment({}))).start(spec)
+    """A child that runs; its tree has ended and everything of it is closed at the end."""
+    used = spawner or Spawner(Environment({}))
     try:
-        _wait_program(child.pid)
-        yield child
+        child = used.start(spec)
+        try:
+            report = wait_news(child)
+            if report.news is not News.STARTED:
+                raise child.failure(report)
+            _wait_program(child.pid)
+            yield child
+        finally:
+            child.kill()
+            while child.pid and wait_news(child).news not in (News.EMPTY, News.LOST):
+                pass
+            child.close()
+            for fd in descriptors(child):
+                os.close(fd)
     finally:
-        if is_alive(child.pid):
-            child.signal(signal.SIGKILL)
-            wait_readable(child.exit_fd)
-        child.reap()
-        child.release()
-        for fd in descriptors(child):
-            os.close(fd)
+        used.close()
+
+
+def wait_news(child: Child) -> Report:
+    """The next news of a child."""
+    while (report := child.hear()) is None:
+        wait_readable(child.fileno())
+    return report
+
+
+def wait_exit(child: Child) -> int:
+    """The exit code of a child, 128 + n after death by signal n."""
+    report = wait_news(child)
+    assert report.news is News.EXITED
+    return 128 + report.value if report.by_signal else report.value
 
 
 def _wait_program(pid: int) -> None:
@@ -215,6 +236,17 @@ def open_files() -> dict[int, str]:
     return found
 
 
+def has_commands() -> bool:
+    """Whether anybody below this process is more than one of those who watch over commands."""
+    line = [os.getpid()]
+    while line:
+        children = children_of(line.pop())
+        if any(not status(pid).get("Name", "holdfast-").startswith("holdfast-") for pid in children):
+            return True
+        line += children
+    return False
+
+
 def has_children() -> bool:
     """Whether this process has any child, dead or alive."""
     try:
@@ -222,10 +254,6 @@ def has_children() -> bool:
     except ChildProcessError:
         return False
     return True
-
-
-def _engine_threads() -> list[str]:
-    return [thread.name for thread in threading.enumerate() if thread.name.startswith("holdfast-")]
 
 
 def bury_children() -> None:
@@ -244,7 +272,7 @@ def is_alive(pid: int) -> bool:
 def status(pid: int) -> dict[str, str]:
     """What the kernel says of a process; nothing if there is none."""
     try:
-        with open(f"/proc/{pid}/status", encoding="utf-8") as file:
+        with open(f"/proc/{pid}/status", encoding="utf-8", errors="surrogateescape") as file:
             lines = file.read().splitlines()
     except (FileNotFoundError, ProcessLookupError):
         return {}

@@ -6,7 +6,7 @@ import asyncio
 from collections.abc import Callable
 
 from holdfast.backend import Process
-from holdfast.model import Chunk, Stream
+from holdfast.model import Chunk, Exit, Stream
 
 from .process import PATIENCE
 
@@ -21,6 +21,7 @@ class Recorder:
         """Everything, in the words of ``until``: ``("stdout", b"x")``, ``("exited", 0)``, ``("closed",)``."""
         self.numbers: list[int] = []
         self.chunks: list[Chunk] = []
+        self.exit: Exit | None = None
         self._news = asyncio.Event()
 
     # What a process says.
@@ -32,8 +33,9 @@ class Recorder:
     def ended(self, stream: Stream) -> None:
         pass
 
-    def exited(self, seq: int, code: int) -> None:
-        self._note(seq, ("exited", code))
+    def exited(self, seq: int, exit: Exit) -> None:  # noqa: A002  (what it is called everywhere)
+        self.exit = exit
+        self._note(seq, ("exited", exit.code))
 
     def closed(self, seq: int) -> None:
         self._note(seq, ("closed",))

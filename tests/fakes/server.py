@@ -23,7 +23,6 @@ from holdfast.config import ConnectionLimits, EngineLimits, SessionLimits
 from holdfast.dialects.exec.endpoint import ExecEndpoint
 from holdfast.dialects.exec.methods import METHODS
 from holdfast.engine.local import LocalBackend
-from holdfast.engine.starter import Starter
 from holdfast.host.environ import Environment
 from holdfast.host.info import host_info, own_environment
 from holdfast.host.spawn import Spawner
@@ -98,6 +97,24 @@ def is_same(sighting: Sighting) -> bool:
     """Whether exactly this process still runs."""
     stat = stat_of(sighting.pid)
     return stat is not None and stat.born == sighting.born and stat.state not in "ZX"
+
+
+def commands(root: int) -> set[Sighting]:
+    """All processes below one, at this moment, but for those who only watch over others."""
+    return {found for found in descendants(root) if not _name(found.pid).startswith("holdfast-")}
+
+
+def starts_under_way(root: int) -> set[Sighting]:
+    """Processes below one that are about to become a command: a warden's child that still has its name."""
+    family = {found for found in descendants(root) if _name(found.pid).startswith("holdfast-warden")}
+    wardens = {found.pid for found in family}
+    return {found for found in family if (stat := stat_of(found.pid)) is not None and stat.parent in wardens}
+
+
+def _name(pid: int) -> str:
+    with contextlib.suppress(OSError):
+        return Path(f"/proc/{pid}/comm").read_text()
+    return ""
 
 
 def descendants(root: int) -> set[Sighting]:
@@ -328,7 +345,7 @@ async def inside(
     poller = Poller()
     poller.attach(loop)
     spawner = Spawner(Environment(own_environment() if environment is None else environment))
-    backend = LocalBackend(Starter(spawner.start, loop), host_info(), loop, poller=poller, limits=engine)
+    backend = LocalBackend(spawner, host_info(), loop, poller=poller, limits=engine)
     endpoint = ExecEndpoint(backend, METHODS, loop=loop, telemetry=telemetry, limits=sessions)
     server = Server(
         endpoint,

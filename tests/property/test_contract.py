@@ -14,7 +14,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from tests.fakes.server import descendants, eventually_sync, open_files, program_at, zombies
+from tests.fakes.server import commands, eventually_sync, open_files, program_at, zombies
 from tests.property.model import (
     COMMANDS,
     NAMES,
@@ -58,9 +58,9 @@ scenarios = st.lists(st.lists(steps, min_size=10, max_size=30), min_size=TOGETHE
 def url() -> Iterator[str]:
     """One server for all runs; when they are over it holds nothing of them but what it still retains."""
     with program_at() as (server, url):
-        idle, files = descendants(server.pid), open_files(server.pid)
+        idle, files = commands(server.pid), open_files(server.pid)
         yield url
-        eventually_sync(lambda: descendants(server.pid) <= idle)
+        eventually_sync(lambda: commands(server.pid) <= idle)
         eventually_sync(lambda: open_files(server.pid) <= files)
         assert zombies(server.pid) == []
 

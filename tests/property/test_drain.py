@@ -17,7 +17,7 @@ from holdfast.backend import Valve
 from holdfast.dialects.app.capped import Capped, Room
 from holdfast.dialects.app.drain import Drain
 from holdfast.dialects.app.run import Run
-from holdfast.model import Stream
+from holdfast.model import Leftovers, Stream
 from tests.fakes.app_talk import AppLoop, terms
 from tests.fakes.dialects import FakeProcess
 from tests.property.drained import STREAMS, Plan, Result, Say, World, check
@@ -138,10 +138,10 @@ class Simulated(FakeProcess):
     def drain(self) -> None:
         self._world.drain()
 
-    def forget(self, *, leftovers: bool = False) -> None:
+    def forget(self, leftovers: Leftovers = Leftovers.SPARE) -> None:
         self.watcher = None  # From now on it is told nothing.
 
-    def end(self, stream: Stream) -> None:
+    def end_stream(self, stream: Stream) -> None:
         assert self.watcher is not None
         self.watcher.ended(stream)
 
@@ -167,8 +167,8 @@ class Running:
             on_lost=lambda: None,
         )
         self.world.on_output = lambda stream, data: self._when_watched(lambda: process.say(data, stream))
-        self.world.on_ended = lambda stream: self._when_watched(lambda: process.end(stream))
-        self.world.on_exit = lambda: self._when_watched(process.exit)
+        self.world.on_ended = lambda stream: self._when_watched(lambda: process.end_stream(stream))
+        self.world.on_exit = lambda: self._when_watched(process.end)
         self.world.on_closed = lambda: self._when_watched(process.close)
         self.world.run_timers = lambda now: self.loop.move(now - self.loop.now)
         self.world.next_timer = lambda: min((timer.when for timer in self.loop.timers), default=None)

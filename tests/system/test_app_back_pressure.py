@@ -12,7 +12,7 @@ import pytest
 
 from tests.fakes.app_client import AppClient, Place, StdioLink, app_client, exec_params, serving, spawn_params
 from tests.fakes.client import Message
-from tests.fakes.server import eventually, resident_bytes
+from tests.fakes.server import commands, eventually, resident_bytes
 
 MIB = 1 << 20
 
@@ -193,25 +193,10 @@ async def test_a_stalled_clients_processes_end_with_it(place: Place) -> None:
     options: dict[str, Any] = {"streamStdoutStderr": True, "outputBytesCap": None, "timeoutMs": None}
     for number in range(5):
         stalled.post("process/spawn", spawn_params(f"h{number}", "cat", "/dev/zero", **options))
-    await eventually(lambda: len(_children(pid)) == 5)
+    await eventually(lambda: len(commands(pid)) == 5)
     await settled(pid)
-    children = _children(pid)
+    children = commands(pid)
     await stalled.abort()
-    await eventually(lambda: not _children(pid))
+    await eventually(lambda: not commands(pid))
 
     assert len(children) == 5
-
-
-def _children(pid: int) -> list[str]:
-    """The pids of a server's own children that run ``cat``."""
-    found = []
-    for entry in Path("/proc").iterdir():
-        if entry.name.isdigit():
-            try:
-                stat = (entry / "stat").read_text()
-            except OSError:
-                continue
-            name, _, rest = stat.partition("(")[2].rpartition(")")
-            if name == "cat" and int(rest.split()[1]) == pid:
-                found.append(entry.name)
-    return found

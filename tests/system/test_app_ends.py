@@ -20,7 +20,7 @@ from tests.fakes.app_client import (
     stranger,
 )
 from tests.fakes.gate import Gate, end, gone
-from tests.fakes.server import Program, descendants, eventually, held_program, is_running
+from tests.fakes.server import Program, commands, eventually, held_program, is_running, starts_under_way
 
 FAMILY = "trap '' HUP TERM INT; (trap '' HUP TERM INT; sleep 1000) & echo $$ $!; {report}; wait"
 """A process and a child of it that no gentle signal ends; it prints both pids."""
@@ -106,14 +106,13 @@ async def test_a_process_that_is_still_starting_ends_with_its_connection(
 ) -> None:
     """A start that nobody waits for any more leaves nothing behind when it comes through at last."""
     server = server_of(place, talking)
-    before = descendants(server)
     with held_program("/bin/sleep", tmp_path / "held") as held:
         talking.post_together(
             ("process/spawn", spawn_params("h", held.path, "1000")),
             ("command/exec", exec_params(held.path, "1000")),
         )
-        await eventually(lambda: len(descendants(server) - before) == 2)
-        stuck = descendants(server) - before
+        await eventually(lambda: len(starts_under_way(server)) == 2)
+        stuck = starts_under_way(server)
         await leave(talking, how)
         held.release()
         for child in stuck:
@@ -160,7 +159,7 @@ async def test_the_end_of_input_ends_the_program_with_code_zero(tmp_path: Path, 
         pids = await family(client, gate, "h", kind="pipe")
         assert isinstance(client.link, StdioLink)
         server = client.link.process
-        everybody = descendants(server.pid)
+        everybody = commands(server.pid)
         await client.close()
         for pid in pids:
             await gone(pid)
@@ -220,8 +219,7 @@ async def test_the_end_of_one_connection_leaves_the_processes_of_another_alone(
             await gone(pid)
         assert isinstance(ws.program, Program)
         server = ws.program.pid
-        # The process that stays, and the one that looks after all of them.
-        await eventually(lambda: len(descendants(server)) == 2)
+        await eventually(lambda: len(commands(server)) == 1)
         await staying.write("h", b"still here", close=True)
         told = await staying.exited("h")
 

@@ -143,7 +143,7 @@ async def test_a_blocked_peer_can_still_end_its_process_once_it_reads(served: tu
         talking.listen_again()
 
         await talking.result(start)
-        assert await talking.result(terminate) == {"running": True}
+        assert await talking.result(terminate) == {"running": True, "survivors": [], "treeExact": True}
         tale = await talking.closed("p")
 
     assert tale.exit_codes == [137]

@@ -157,7 +157,7 @@ async def test_requests_that_arrive_together_with_a_start_are_about_that_process
         assert await watching.result(start) == {"processId": "p", "sandboxType": "none"}
         assert await watching.result(write) == {"status": "accepted"}
         assert (await watching.result(read))["chunks"][0]["chunk"] == "aGVsbG8="
-        assert await watching.result(terminate) == {"running": False}
+        assert await watching.result(terminate) == {"running": False, "survivors": [], "treeExact": True}
 
 
 async def test_a_terminate_that_arrives_together_with_its_start_ends_the_process(url: str) -> None:
@@ -170,7 +170,7 @@ async def test_a_terminate_that_arrives_together_with_its_start_ends_the_process
         running = await watching.result(terminate)
         outcome = await asyncio.wait_for(start, 10)
 
-        assert running == {"running": True}
+        assert running == {"running": True, "survivors": [], "treeExact": True}
         if "error" in outcome:
             assert outcome["error"]["message"] == "process p start was cancelled"
         else:

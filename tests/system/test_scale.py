@@ -11,7 +11,7 @@ import pytest
 from holdfast.config import SessionLimits
 from tests.fakes.client import Client, client, start_params
 from tests.fakes.server import (
-    descendants,
+    commands,
     eventually,
     inside,
     open_files,
@@ -28,7 +28,7 @@ async def test_two_thousand_live_terminals_work() -> None:
     """All of them start, answer and end, and the server stays as responsive as with one."""
     names, script = [f"p{number}" for number in range(2000)], "read line; echo $line"
     with program_at() as (server, url):
-        idle, files = descendants(server.pid), open_files(server.pid)
+        idle, files = commands(server.pid), open_files(server.pid)
         async with client(url) as talking:
             for batch in range(0, len(names), 200):
                 answers = [
@@ -37,14 +37,14 @@ async def test_two_thousand_live_terminals_work() -> None:
                 ]
                 for answer in answers:
                     await talking.result(answer, within=30)
-            live = len(descendants(server.pid) - idle)
+            live = len(commands(server.pid) - idle)
 
             status = await talking.call("environment/status")
             for name in names:
                 talking.post("process/write", {"processId": name, "chunk": "aGkK", "writeId": "w"})
             tales = [await talking.closed(name, within=60) for name in names]
 
-        await eventually(lambda: descendants(server.pid) <= idle)
+        await eventually(lambda: commands(server.pid) <= idle)
         await eventually(lambda: open_files(server.pid) <= files)
 
     assert live == 2000
@@ -76,7 +76,7 @@ async def test_after_ten_thousand_processes_nothing_is_left_of_them() -> None:
     async with inside(sessions=SessionLimits(closed_seconds=0.05)) as server, client(server.url) as talking:
         await churn(talking, 10, 100)
         await forgotten(talking)
-        files, children, before = open_files(own), descendants(own), memory()
+        files, children, before = open_files(own), commands(own), memory()
 
         await churn(talking, 100, 100)
         await forgotten(talking)
@@ -84,7 +84,7 @@ async def test_after_ten_thousand_processes_nothing_is_left_of_them() -> None:
 
         assert zombies(own) == []
         assert open_files(own) <= files
-        assert descendants(own) <= children
+        assert commands(own) <= children
         assert after <= before * 1.1
 
 
@@ -115,12 +115,12 @@ async def test_the_program_leaves_neither_zombies_nor_descriptors_after_three_th
     with program_at() as (server, url):
         async with client(url) as talking:
             await churn(talking, 1, 100)
-            files, idle = open_files(server.pid), descendants(server.pid)
+            files, idle = open_files(server.pid), commands(server.pid)
             await churn(talking, 30, 100, prefix="again-")
             await eventually(lambda: open_files(server.pid) <= files)
 
         assert zombies(server.pid) == []
-        assert descendants(server.pid) <= idle
+        assert commands(server.pid) <= idle
 
 
 @pytest.mark.timeout(60)

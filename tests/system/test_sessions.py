@@ -17,7 +17,7 @@ from tests.fakes.client import (
     start_params,
     write_params,
 )
-from tests.fakes.server import Program, descendants, eventually, program_at, resident_bytes
+from tests.fakes.server import Program, commands, eventually, program_at, resident_bytes
 
 MIB = 1 << 20
 
@@ -46,14 +46,14 @@ def url(served: tuple[Program, str]) -> str:
 
 async def leave_behind(server: Program, url: str, *argv: str) -> str:
     """Start a process that begins when its client is gone, and wait for its end; gives the session."""
-    before = descendants(server.pid)
+    before = commands(server.pid)
     first = await Client.open(url)
     await first.start("p", "sh", "-c", 'read go; exec "$@"', "sh", *argv, pipeStdin=True)
     # The last word of the client: whether the answer comes is not waited for.
     first.post("process/write", write_params("p", b"\n", "w"))
     await first.call("environment/status")
     await first.abort()
-    await eventually(lambda: descendants(server.pid) <= before, within=20)
+    await eventually(lambda: commands(server.pid) <= before, within=20)
     return first.session
 
 
@@ -246,14 +246,14 @@ async def test_a_child_that_was_blocked_by_its_client_goes_on_when_the_client_is
 ) -> None:
     """Without a client nothing may hold a process up, however much it prints."""
     server, url = served
-    before = descendants(server.pid)
+    before = commands(server.pid)
     first = await Client.open(url)
     first.stop_listening()
     first.post("process/start", start_params("p", "sh", "-c", "head -c 50000000 /dev/zero; exit 9"))
-    await eventually(lambda: len(descendants(server.pid) - before) >= 1)
+    await eventually(lambda: len(commands(server.pid) - before) >= 1)
     await first.abort()
 
-    await eventually(lambda: descendants(server.pid) <= before)
+    await eventually(lambda: commands(server.pid) <= before)
 
     async with client(url, resume=first.session) as second:
         assert (await second.read("p", afterSeq=1 << 60))["exitCode"] == 9

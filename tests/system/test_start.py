@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from tests.fakes.client import Refusal, client, write_params
-from tests.fakes.server import Program, descendants, eventually, program_at
+from tests.fakes.server import Program, commands, eventually, program_at
 
 INHERIT_ALL = {
     "inherit": "all",
@@ -76,7 +76,7 @@ async def test_a_file_as_directory_is_named_too(url: str, tmp_path: Path, *, tty
 async def test_a_failed_start_leaves_the_name_free_and_no_process(served: tuple[Program, str]) -> None:
     """A client repairs its request and sends it again under the same name."""
     server, url = served
-    before = descendants(server.pid)
+    before = commands(server.pid)
     async with client(url) as talking:
         for _ in range(20):
             with pytest.raises(Refusal):
@@ -85,7 +85,7 @@ async def test_a_failed_start_leaves_the_name_free_and_no_process(served: tuple[
         tale = await talking.closed("p")
 
     assert tale.data() == b"hi\n"
-    assert descendants(server.pid) <= before
+    assert commands(server.pid) <= before
 
 
 # The environment.
@@ -214,7 +214,11 @@ async def test_an_accepted_write_stays_accepted_while_its_process_is_being_termi
         with pytest.raises(Refusal) as late:
             await talking.result(new)
 
-    assert answers == [{"status": "accepted"}, {"running": True}, {"status": "accepted"}]
+    assert answers == [
+        {"status": "accepted"},
+        {"running": True, "survivors": [], "treeExact": True},
+        {"status": "accepted"},
+    ]
     assert (late.value.code, late.value.text) == (-32603, "failed to write to process stdin")
 
 
@@ -254,11 +258,11 @@ async def test_the_limit_of_open_files_is_the_one_the_server_was_started_with(ur
 async def test_terminate_kills_the_whole_group(served: tuple[Program, str]) -> None:
     """A shell's children must not outlive it."""
     server, url = served
-    before = descendants(server.pid)
+    before = commands(server.pid)
     async with client(url) as talking:
         await talking.start("p", "sh", "-c", "sleep 1000 & sleep 1000 & echo $$; wait")
         await talking.until(lambda: talking.tale("p").data())
         assert await talking.terminate("p")
         await talking.closed("p")
 
-    await eventually(lambda: descendants(server.pid) <= before)
+    await eventually(lambda: commands(server.pid) <= before)

@@ -10,7 +10,14 @@ import pytest
 
 from tests.fakes.client import Client, Refusal, client, sha256, start_params, write_params
 from tests.fakes.frames import CLOSE
-from tests.fakes.server import Program, descendants, eventually, held_program, program_at
+from tests.fakes.server import (
+    Program,
+    commands,
+    eventually,
+    held_program,
+    program_at,
+    starts_under_way,
+)
 
 BLOCK = b"x" * 65_536
 
@@ -226,11 +233,11 @@ async def test_terminate_cancels_a_slow_start_and_leaves_no_process(
 ) -> None:
     """A start that hangs can be given up at once, and the program never becomes a stray."""
     server, url = served
-    before = descendants(server.pid)
+    before = commands(server.pid)
     async with client(url) as talking:
         with held_program("/bin/sleep", tmp_path / "held") as held:
             start = talking.post("process/start", start_params("p", held.path, "1000", tty=tty))
-            await eventually(lambda: len(descendants(server.pid) - before) == 1)
+            await eventually(lambda: len(starts_under_way(server.pid)) == 1)
 
             running = await talking.terminate("p")
             with pytest.raises(Refusal) as refusal:
@@ -238,7 +245,7 @@ async def test_terminate_cancels_a_slow_start_and_leaves_no_process(
             again = await talking.terminate("p")
             held.release()
 
-            await eventually(lambda: descendants(server.pid) <= before)
+            await eventually(lambda: not starts_under_way(server.pid) and commands(server.pid) <= before)
             assert not held.runs()
             await talking.start("p", "echo", "the name is free")
             tale = await talking.closed("p")

@@ -4,13 +4,21 @@ from __future__ import annotations
 
 import pytest
 
-from holdfast.model import Chunk, Page, Size, Spec, Stream, WriteStatus
-
-
-def test_a_page_knows_whether_the_process_has_exited() -> None:
-    """An exit code of 0 is one."""
-    assert not Page([], 1, None, closed=False).exited
-    assert Page([], 3, 0, closed=True).exited
+from holdfast.model import (
+    PLAIN,
+    Chunk,
+    Ended,
+    Exit,
+    Kind,
+    Limits,
+    Outcome,
+    Page,
+    Size,
+    Spec,
+    Stream,
+    Terms,
+    WriteStatus,
+)
 
 
 def test_a_terminal_has_the_usual_size_unless_another_is_given() -> None:
@@ -21,6 +29,23 @@ def test_a_spec_asks_for_nothing_that_was_not_said() -> None:
     spec = Spec(argv=["x"], cwd="/", env={})
 
     assert (spec.env_policy, spec.terminal, spec.stdin, spec.arg0) == (None, None, False, None)
+    assert spec.terms is PLAIN
+
+
+def test_by_default_nothing_ends_a_process() -> None:
+    """A limit that nobody asked for is a bug report from somebody whose build takes an hour."""
+    assert (
+        Terms(timeout=None, idle_timeout=None, grace=0.0, output=None, drain=None, limits=Limits()) == PLAIN
+    )
+    assert Limits() == Limits(memory=None, cpu=None, processes=None, files=None)
+
+
+def test_an_end_says_only_what_is_known() -> None:
+    assert Exit(0, Outcome(Kind.EXIT, 0)) == Exit(
+        0, Outcome(Kind.EXIT, exit_code=0, signal=None, by=None, detail=None), usage=None, held_by=()
+    )
+    assert Ended(running=True) == Ended(running=True, survivors=(), exact=True)
+    assert Page([], 1, None, closed=False).gap is None
 
 
 def test_equal_chunks_are_equal() -> None:
@@ -33,6 +58,13 @@ def test_equal_chunks_are_equal() -> None:
     [
         ([member.value for member in Stream], ["stdout", "stderr", "pty"]),
         ([member.value for member in WriteStatus], ["accepted", "stdinClosed"]),
+        (
+            [member.value for member in Kind],
+            [
+                *("exit", "signal", "timeout", "idleTimeout", "oom", "outputLimit", "cpuLimit"),
+                *("terminated", "sandboxDenied", "lost"),
+            ],
+        ),
     ],
 )
 def test_the_names_on_the_wire_are_those_of_the_protocol(names: list[str], expected: list[str]) -> None:

@@ -1,8 +1,4 @@
-"""``holdfast serve``: what comes before the event loop.
-
-Imports little: the guardian is forked here and has no use for the rest, which
-``serving`` brings in afterwards.
-"""
+"""``holdfast serve``: what comes before the event loop."""
 
 from __future__ import annotations
 
@@ -11,8 +7,6 @@ import logging
 import os
 import resource
 import sys
-
-from holdfast.host.guardian import Guardian
 
 
 class Refusal(Exception):
@@ -35,18 +29,14 @@ def serve(arguments: argparse.Namespace) -> int:
         raise Refusal(str(bad)) from None
     _open_standard_files()
     files_limit = _raise_files_limit()
-    # Before anything that a fork would copy, or that a fork would disturb.
-    guardian = Guardian()
     logging.basicConfig(stream=sys.stderr, format="%(levelname)s %(name)s: %(message)s")
 
     from .serving import run
 
     try:
-        return run(arguments, where, guardian, files_limit)
+        return run(arguments, where, files_limit)
     except BadListen as bad:
         raise Refusal(str(bad)) from None
-    finally:
-        guardian.close()
 
 
 def _open_standard_files() -> None:

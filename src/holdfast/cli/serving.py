@@ -20,11 +20,11 @@ from holdfast.dialects.dialect import Endpoint
 from holdfast.dialects.exec.endpoint import ExecEndpoint
 from holdfast.dialects.exec.methods import METHODS
 from holdfast.engine.local import LocalBackend
-from holdfast.engine.starter import Starter
 from holdfast.host.environ import Environment
-from holdfast.host.guardian import Guardian
+from holdfast.host.groups import find_groups
 from holdfast.host.info import host_info, own_environment
-from holdfast.host.spawn import Spawner, seal_descriptors
+from holdfast.host.spawn import Spawner
+from holdfast.host.warden import Nursery
 from holdfast.poller import Poller
 from holdfast.server.app import Server
 from holdfast.server.http import Routes
@@ -50,7 +50,6 @@ _GC_THRESHOLD = 50_000
 def run(
     arguments: argparse.Namespace,
     where: list[Listen],
-    guardian: Guardian,
     files_limit: tuple[int, int] | None,
 ) -> int:
     """Serve until a signal, or the end of standard input; return the exit code.
@@ -58,8 +57,9 @@ def run(
     Raises:
         BadListen: A listener cannot be had.
     """
-    seal_descriptors()
-    spawner = Spawner(Environment(own_environment()), guardian=guardian, files_limit=files_limit)
+    nursery = Nursery(files_limit=files_limit)
+    nursery.prepare()  # It gets ready while we do.
+    spawner = Spawner(Environment(own_environment()), nursery, groups=find_groups())
     poller = Poller()
     with asyncio.Runner(loop_factory=lambda: asyncio.SelectorEventLoop(poller.selector())) as runner:
         return runner.run(_serve(arguments, where, spawner, poller))
@@ -71,9 +71,7 @@ async def _serve(arguments: argparse.Namespace, where: list[Listen], spawner: Sp
     for number in _STOPS:
         loop.add_signal_handler(number, stop.set)
     telemetry = Silent()
-    backend = LocalBackend(
-        Starter(spawner.start, loop), host_info(), loop, poller=poller, limits=_engine_limits(arguments)
-    )
+    backend = LocalBackend(spawner, host_info(), loop, poller=poller, limits=_engine_limits(arguments))
     exec_endpoint = ExecEndpoint(
         backend, METHODS, loop=loop, telemetry=telemetry, limits=_session_limits(arguments)
     )
@@ -147,7 +145,7 @@ def _settle() -> None:
 class Counting(Protocol):
     """A backend that counts the processes that have closed."""
 
-    closed: int
+    closures: int
 
 
 class Tidying:
@@ -168,10 +166,10 @@ class Tidying:
 
     def on_time(self) -> None:
         """Look, tidy up if there is reason to, and come back later."""
-        if self._backend.closed >= _BURST:
+        if self._backend.closures >= _BURST:
             # What closed up to now is forgotten in 30 s, the tail of the burst one look later.
             self._rounds = 5
-        self._backend.closed = 0
+        self._backend.closures = 0
         if self._rounds:
             self._rounds -= 1
             gc.collect()

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from typing import Generic, TypeVar
+from typing import Any, Generic, TypeVar
 
 from holdfast.errors import LimitReached, NameTaken
 
@@ -13,12 +13,15 @@ T = TypeVar("T")
 class Starting:
     """A name whose process is on its way."""
 
-    __slots__ = ("_cancel", "cancelled", "name")
+    __slots__ = ("_cancel", "_waiting", "cancelled", "name", "request")
 
-    def __init__(self, name: str) -> None:
+    def __init__(self, name: str, request: Any = None) -> None:
         self.name = name
+        self.request = request
+        """What the dialect wants to remember of the request."""
         self.cancelled = False
         self._cancel: Callable[[], object] | None = None
+        self._waiting: list[Callable[[], object]] = []
 
     def cancel(self) -> None:
         """Give the start up.  May be called twice."""
@@ -31,6 +34,16 @@ class Starting:
         """Say how the start is given up."""
         self._cancel = cancel
 
+    def when_settled(self, then: Callable[[], object]) -> None:
+        """Have ``then`` called when the process runs, or will not."""
+        self._waiting.append(then)
+
+    def settled(self) -> None:
+        """Tell those who wait."""
+        waiting, self._waiting = self._waiting, []
+        for then in waiting:
+            then()
+
 
 class Scope(Generic[T]):
     """Names to whatever the dialect keeps per process."""
@@ -41,7 +54,7 @@ class Scope(Generic[T]):
         self._limit = limit
         self._entries: dict[str, T | Starting] = {}
 
-    def reserve(self, name: str) -> Starting:
+    def reserve(self, name: str, request: Any = None) -> Starting:
         """Take a name while its process starts.
 
         Raises:
@@ -52,17 +65,24 @@ class Scope(Generic[T]):
             raise NameTaken(name)
         if len(self._entries) >= self._limit:
             raise LimitReached("processes of one client", self._limit)
-        starting = Starting(name)
+        starting = Starting(name, request)
         self._entries[name] = starting
         return starting
 
     def settle(self, starting: Starting, entry: T) -> None:
         """The process runs."""
         self._entries[starting.name] = entry
+        starting.settled()
+
+    def replace(self, name: str, entry: T) -> None:
+        """Keep something else under this name."""
+        self._entries[name] = entry
 
     def release(self, name: str) -> None:
         """The name is free again."""
-        del self._entries[name]
+        entry = self._entries.pop(name)
+        if isinstance(entry, Starting):
+            entry.settled()
 
     def find(self, name: str) -> T | Starting | None:
         return self._entries.get(name)

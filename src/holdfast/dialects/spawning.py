@@ -69,6 +69,8 @@ def failure_text(error: SpawnFailed) -> str:
                 f"Unable to spawn {error.subject} because:\n"
                 f"No viable candidates found in PATH {quote(_printable(path))}"
             )
+        case SpawnFailed(number=None):
+            return f"{error.subject}: {error.reason}"
         case _:
             return f"{error.reason} (os error {error.number})"
 

@@ -6,20 +6,22 @@ holds and reaps children on our behalf can stand behind it as well as ``host``.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Protocol
 
+from holdfast.errors import SpawnFailed
+from holdfast.host.limits import NO_LIMITS, Kept
+from holdfast.host.tree import Load
+from holdfast.host.warden import Report
 from holdfast.model import Spec, Stream
 
 
 class Child(Protocol):
-    """A started program."""
+    """A command that was asked for, and the tree of processes it may become."""
 
     @property
-    def pid(self) -> int: ...
-
-    @property
-    def exit_fd(self) -> int:
-        """Readable once the child has ended."""
+    def pid(self) -> int:
+        """The command's; known once it runs."""
 
     @property
     def stdin(self) -> int | None:
@@ -29,40 +31,65 @@ class Child(Protocol):
     def outputs(self) -> tuple[tuple[Stream, int], ...]:
         """Ours to read and to close; they do not block."""
 
+    @property
+    def limits(self) -> Kept:
+        """What the tree may use, and who sees to it."""
+
+    def fileno(self) -> int:
+        """Readable when there is news."""
+
+    def hear(self) -> Report | None:
+        """The next piece of news: it runs or does not, it has exited, the tree is gone."""
+
+    def failure(self, report: Report) -> SpawnFailed:
+        """Why it does not run, after the news of that."""
+
     def hand_over(self) -> None:
         """Forget ``stdin`` and ``outputs``, which the caller has noted."""
 
     def signal(self, number: int) -> None:
-        """Send a signal to the child's group; only before ``reap`` has given a code."""
+        """Send a signal to the command's group; only before ``release``."""
+
+    def signal_tree(self, number: int) -> None:
+        """Send a signal to everybody in the tree."""
 
     def has_ended(self) -> bool:
-        """Whether ``reap`` would give a code."""
+        """Whether the command has ended, though that may not have been told yet."""
 
-    def reap(self) -> int | None:
-        """The exit code, once; None while the child runs."""
-
-    def has_leftovers(self) -> bool:
-        """Whether anybody of the group is left after ``reap``."""
-
-    def kill_leftovers(self) -> None:
-        """Kill what is left of the group after ``reap``."""
+    def kill(self) -> None:
+        """End the whole tree; the news of it follows."""
 
     def release(self) -> None:
-        """Give back ``exit_fd`` and whatever else is held; after ``reap``."""
+        """Let the command's number go, after the news of its exit."""
+
+    def kill_leftovers(self) -> None:
+        """Kill what is left of the command's group."""
+
+    def members(self) -> list[int]:
+        """Who is in the tree now."""
+
+    def load(self) -> Load:
+        """What the tree uses now."""
+
+    def ran_out_of_memory(self) -> bool:
+        """Whether the kernel has killed anybody of the tree for want of memory."""
+
+    def holders(self, files: Sequence[int]) -> list[int]:
+        """Who in the tree holds the other end of one of these descriptors."""
+
+    def close(self) -> None:
+        """Give everything back; whatever is left of the tree is ended."""
 
 
 class Children(Protocol):
     """Where children come from."""
 
-    async def start(self, spec: Spec) -> Child:
-        """Start one.  Cancelling leaves nothing behind.
+    def start(self, spec: Spec) -> Child:
+        """Ask for one.  Never waits; whether it runs is the child's first news.
 
         Raises:
-            SpawnFailed: It could not be started.
+            SpawnFailed: It cannot be started.
         """
-
-    def discard(self, child: Child) -> None:
-        """End a child that nobody wants, and give back everything of it.  Never waits."""
 
     def close(self) -> None:
         """Start nothing any more.  May be called twice."""
@@ -71,9 +98,19 @@ class Children(Protocol):
 class _NoChild:
     """What a process has in place of its child once nothing of it is left.  Implements ``Child``."""
 
-    pid = exit_fd = -1
+    pid = -1
     stdin = None
     outputs = ()
+    limits = NO_LIMITS
+
+    def fileno(self) -> int:
+        return -1
+
+    def hear(self) -> None:
+        return None
+
+    def failure(self, report: Report) -> SpawnFailed:
+        raise NotImplementedError
 
     def hand_over(self) -> None:
         pass
@@ -81,19 +118,34 @@ class _NoChild:
     def signal(self, number: int) -> None:
         pass
 
+    def signal_tree(self, number: int) -> None:
+        pass
+
     def has_ended(self) -> bool:
         return True
 
-    def reap(self) -> int | None:
-        return None
+    def kill(self) -> None:
+        pass
 
-    def has_leftovers(self) -> bool:
-        return False
+    def release(self) -> None:
+        pass
 
     def kill_leftovers(self) -> None:
         pass
 
-    def release(self) -> None:
+    def members(self) -> list[int]:
+        return []
+
+    def load(self) -> Load:
+        return Load(0, 0, 0)
+
+    def ran_out_of_memory(self) -> bool:
+        return False
+
+    def holders(self, files: Sequence[int]) -> list[int]:
+        return []
+
+    def close(self) -> None:
         pass
 
 

@@ -6,12 +6,15 @@ import asyncio
 
 from holdfast.config import MIB, EngineLimits
 from holdfast.errors import LimitReached
-from holdfast.model import HostInfo, Spec
+from holdfast.model import PLAIN, HostInfo, Leftovers, Spec
 from holdfast.poller import Poller
 
+from .birth import Birth
 from .children import Children
+from .past import Past
 from .process import LocalProcess
 from .ring import Budget, Ring
+from .watchdog import Watchdog
 
 
 class LocalBackend:
@@ -36,59 +39,76 @@ class LocalBackend:
         if self._own_poller:
             self._poller.attach(loop)
         self._budget = Budget(self._limits.retained_bytes)
+        self._births: set[Birth] = set()
         self._live: set[LocalProcess] = set()
-        self._starting = 0
+        self._strays: set[LocalProcess] = set()  # Closed, but not without leaving somebody behind.
         self._closing = False
-        self._all_closed: asyncio.Future[None] | None = None
-        self._remove = self._on_closed  # One for all: a method is made anew whenever it is named.
-        self.closed = 0
+        self._all_gone: asyncio.Future[None] | None = None
+        self.closures = 0
         """Processes that have closed, since somebody last set this to 0."""
 
     async def start(self, spec: Spec) -> LocalProcess:
         most = 0 if self._closing else self._limits.processes
-        if len(self._live) + self._starting >= most:
+        if len(self._live) + len(self._births) >= most or len(self._strays) > most:
             raise LimitReached("processes", most)
-        self._starting += 1
+        birth = Birth(self._children.start(spec), loop=self._loop, poller=self._poller)
+        self._births.add(birth)
         try:
-            child = await self._children.start(spec)
+            child = await birth.child()
         finally:
-            self._starting -= 1
-        if self._closing:
-            self._children.discard(child)
-            raise LimitReached("processes", 0)
+            self._births.discard(birth)
         process = LocalProcess(
             child,
             Ring(limit=MIB, chunks=self._limits.retained_chunks, budget=self._budget),
             loop=self._loop,
             poller=self._poller,
             limits=self._limits,
-            on_closed=self._remove,
+            owner=self,
+            terms=spec.terms,
         )
         self._live.add(process)
+        if spec.terms is not PLAIN:
+            Watchdog(process, spec.terms, self._loop)
         return process
+
+    def unpack(self, data: bytes) -> Past:
+        return Past(data, self._budget)
 
     async def aclose(self) -> None:
         if self._closing:
             return
         self._closing = True
-        for process in list(self._live):
-            process.forget()
-        if self._live:
-            self._all_closed = self._loop.create_future()
+        for birth in list(self._births):
+            birth.give_up(LimitReached("processes", 0))
+        for process in [*self._live, *self._strays]:
+            process.forget(Leftovers.END)
+        if self._live or self._strays:
+            self._all_gone = self._loop.create_future()
             timer = self._loop.call_later(self._limits.stop_seconds, self._give_up)
-            await self._all_closed
+            await self._all_gone
             timer.cancel()
         self._children.close()
         if self._own_poller:
             self._poller.close()
 
-    def _on_closed(self, process: LocalProcess) -> None:
+    # Implements ``process.Owner``.
+
+    def closed(self, process: LocalProcess) -> None:
+        self.closures += 1
         self._live.discard(process)
-        self.closed += 1
-        if self._all_closed is not None and not self._live:
+        if process.has_leftovers:
+            self._strays.add(process)
+        self._check_end()
+
+    def gone(self, process: LocalProcess) -> None:
+        self._strays.discard(process)
+        self._check_end()
+
+    def _check_end(self) -> None:
+        if self._all_gone is not None and not self._live and not self._strays:
             self._give_up()
 
     def _give_up(self) -> None:
-        """Wait no longer for processes to close."""
-        if self._all_closed is not None and not self._all_closed.done():
-            self._all_closed.set_result(None)
+        """Wait no longer for processes to end."""
+        if self._all_gone is not None and not self._all_gone.done():
+            self._all_gone.set_result(None)

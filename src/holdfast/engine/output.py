@@ -56,6 +56,22 @@ class Speaker(Protocol):
         """This output is at its end and closed."""
 
 
+class _Unheard:
+    """Stands in for a process that is told nothing any more but the end.  Implements ``Speaker``."""
+
+    valves: tuple[Valve, ...] = ()
+    writes = 0
+
+    def __init__(self, speaker: Speaker) -> None:
+        self._speaker = speaker
+
+    def said(self, stream: Stream, data: bytes) -> None:
+        pass
+
+    def ended(self, output: Output) -> None:
+        self._speaker.ended(output)
+
+
 class Output:
     """One output of a child: stdout, stderr, or a terminal."""
 
@@ -204,6 +220,9 @@ class Output:
             self._speaker.said(self.stream, data)
             left -= len(data)
 
+    def fileno(self) -> int:
+        return self._fd
+
     def _waiting(self) -> int:
         """Bytes in the pipe."""
         count = array.array("i", [0])
@@ -218,6 +237,10 @@ class Output:
         """Give a terminal another size."""
         if self._fd >= 0:
             pty.resize(self._fd, size)
+
+    def mute(self) -> None:
+        """Read on, so that nobody waits or fails, and pass nothing on."""
+        self._speaker = _Unheard(self._speaker)
 
     def close(self) -> None:
         """Give up the descriptor.  May be called twice."""

@@ -4,64 +4,76 @@ What must hold:
 
 1. Output, exit and close share one gapless series of numbers.
 2. What the child wrote before it ended is numbered before its exit.
-3. ``exited`` comes once, when the child is reaped; ``closed`` comes once, after
+3. ``exited`` comes once, when the child has ended; ``closed`` comes once, after
    the exit and after the last output ended.
 4. A chunk is never split, merged or changed after it has a number.
 5. A watcher that raises is removed and logged; nobody else is affected.
 6. While a watcher's valve is shut nothing is read, and the end waits too.
+7. Whoever ends a process ends everything it has started.
 """
 
 from __future__ import annotations
 
 import asyncio
-import logging
-import signal as signals
-from collections.abc import Callable
-from enum import Enum
+import dataclasses
 
 from holdfast.backend import Valve, Watcher
 from holdfast.config import EngineLimits
-from holdfast.errors import NoTerminal, SignalFailed, StdinFailed
-from holdfast.model import Chunk, Page, Size, Stream, WriteStatus
+from holdfast.errors import NoTerminal, StdinFailed
+from holdfast.host.warden import News, Report
+from holdfast.model import (
+    PLAIN,
+    Cause,
+    Chunk,
+    Ended,
+    Exit,
+    Kind,
+    Leftovers,
+    Page,
+    Size,
+    Stream,
+    Terms,
+    Usage,
+    WriteStatus,
+)
 from holdfast.poller import Poller
 
-from .children import NO_CHILD, Child
+from .children import Child
+from .ending import exit_of
 from .output import Output
+from .past import pack
+from .reading import is_news, page
 from .ring import Ring
+from .state import Owner, State
 from .stdin import Stdin
+from .tree import GONE, Tree
+from .waiting import Waiting
+from .watches import LocalWatch
 
-_log = logging.getLogger(__name__)
-
-
-class State(Enum):
-    """Where a process is in its life; it only moves down this list."""
-
-    RUNNING = 1
-    TERMINATING = 2
-    """Killed by us and not reaped yet: its outputs are not waited for."""
-    EXITED = 3
-    CLOSED = 4
+_PATIENCE = 3.0
+"""Seconds for a warden to say who survived; it takes a third of them to be sure."""
 
 
 class LocalProcess:
     """A process on this host.  Implements ``backend.Process``."""
 
     __slots__ = (
-        "_child",
-        "_exit_watched",
+        "_cause",
+        "_drain_timer",
         "_loop",
-        "_on_closed",
         "_outputs",
-        "_poller",
+        "_owner",
         "_ring",
         "_seq",
         "_state",
         "_stdin",
         "_terminal",
+        "_terms",
         "_waiting",
         "_watches",
-        "exit_code",
+        "exit",
         "pid",
+        "tree",
         "valves",
         "writes",
     )
@@ -76,21 +88,24 @@ class LocalProcess:
         loop: asyncio.AbstractEventLoop,
         poller: Poller,
         limits: EngineLimits,
-        on_closed: Callable[[LocalProcess], None],
+        owner: Owner,
+        terms: Terms = PLAIN,
     ) -> None:
+        """``child`` runs, and the poller watches it."""
         self.pid = child.pid
-        self.exit_code: int | None = None
-        self._child: Child = child
+        self.exit: Exit | None = None
         self._ring = ring
         self._loop = loop
-        self._poller = poller
-        self._on_closed = on_closed
+        self._owner = owner
+        self._terms = terms
         self._state = State.RUNNING
+        self._cause: Cause | None = None
         self._seq = 0
         self.writes = 0
         self._watches: tuple[LocalWatch, ...] = ()
         self.valves: tuple[Valve, ...] = ()
-        self._waiting: list[asyncio.Future[None]] | None = None
+        self._waiting: Waiting | None = None
+        self._drain_timer: asyncio.TimerHandle | None = None
         self._stdin = (
             Stdin(child.stdin, loop=loop, poller=poller, limits=limits) if child.stdin is not None else None
         )
@@ -99,8 +114,7 @@ class LocalProcess:
         )
         self._terminal = any(stream is Stream.PTY for stream, _ in child.outputs)
         child.hand_over()
-        self._exit_watched = True
-        poller.add(child.exit_fd, self)
+        self.tree = Tree(child, self, loop=loop, poller=poller)
 
     # The hot path.
 
@@ -119,21 +133,28 @@ class LocalProcess:
 
     # The end.
 
-    def on_ready(self, events: int = 0) -> None:
-        """The child has ended: first what it said, then its exit."""
+    def must_wait(self) -> bool:
+        """Whether the news of the exit has to wait for a watcher."""
         if self._state is not State.TERMINATING:
             for valve in self.valves:
                 if not valve.is_open:
-                    self._exit_watched = False
-                    self._poller.remove(self._child.exit_fd)
-                    valve.wait(self._watch_exit)
-                    return
+                    valve.wait(self.tree.resume)
+                    return True
+        return False
+
+    def exited(self, report: Report) -> None:
+        """First what it said, then its end."""
+        self.drain()
         for output in self._outputs:
-            output.drain()
-        code = self._child.reap()
-        if code is None:
-            return  # The poller spoke of a descriptor that had this number before.
-        self._become(State.EXITED, code)
+            output.on_ready()  # Usually the end.
+        tree = self.tree
+        end = exit_of(report, self._cause, tree.limits, out_of_memory=tree.ran_out_of_memory())
+        if report.news is News.LOST:
+            self._state = State.TERMINATING  # Whoever is left is out of our sight.
+        elif self._outputs and self._state is not State.TERMINATING:
+            holders = tree.holders([output.fileno() for output in self._outputs])
+            end = dataclasses.replace(end, held_by=holders)
+        self._become(State.EXITED, end)
 
     def ended(self, output: Output) -> None:
         """One output is at its end."""
@@ -146,38 +167,50 @@ class LocalProcess:
         if not self._outputs and self._state is State.EXITED:
             self._become(State.CLOSED)
 
-    def _become(self, state: State, code: int = 0) -> None:
-        """The one place where the state changes; it also tells whom it concerns."""
+    def _become(self, state: State, end: Exit | None = None) -> None:
+        """The one place where the state changes to one that is told; it also tells whom it concerns."""
         before, self._state = self._state, state
-        match state:
-            case State.EXITED:
-                if self._stdin is not None:
-                    self._stdin.close()
-                if self._exit_watched:
-                    self._exit_watched = False
-                    self._poller.remove(self._child.exit_fd)
-                self._child.release()
-                self.exit_code = code
-                self._seq += 1
-                self._tell("exited", code)
-                if before is State.TERMINATING:
-                    self._close_outputs()
-                for output in self._outputs:
-                    output.on_ready()  # Usually the end, and then ``closed`` follows at once.
-                if not self._outputs and self._state is State.EXITED:
-                    self._become(State.CLOSED)
-            case State.CLOSED:
-                self._seq += 1
-                self._tell("closed")
-                for watch in self._watches:
-                    watch.stop()  # Nothing follows; what is kept of a closed process should be small.
-                if not self._child.has_leftovers():
-                    self._child = NO_CHILD
-                if self._stdin is not None and not self._stdin.remembers:
-                    self._stdin = None
-                self._on_closed(self)
+        self._seq += 1
+        if state is State.EXITED:
+            assert end is not None
+            if self._stdin is not None:
+                self._stdin.close()
+            self.exit = end
+            self._tell("exited", end)
+            if before is State.TERMINATING:
+                self._close_outputs()
+            elif self._outputs and self._terms.drain is not None:
+                self._drain_timer = self._loop.call_later(self._terms.drain, self._on_drained)
+            if not self._outputs and self._state is State.EXITED:
+                self._become(State.CLOSED)
+        else:
+            self._tell("closed")
+            for watch in self._watches:
+                watch.stop()  # Nothing follows; what is kept of a closed process should be small.
+            if self._stdin is not None and not self._stdin.remembers:
+                self._stdin = None
+            if self._drain_timer is not None:
+                self._drain_timer.cancel()
+                self._drain_timer = None
+            self._terms = PLAIN
+            self._owner.closed(self)
 
-    def _tell(self, event: str, *facts: int) -> None:
+    def _on_drained(self) -> None:
+        """Whoever holds the output open has held it for long enough."""
+        self.drain()
+        self._close()
+
+    def used(self, usage: Usage) -> None:
+        if self.exit is not None:
+            self.exit = dataclasses.replace(self.exit, usage=usage)
+
+    def changed(self) -> None:
+        self._wake()
+        if self.tree.gone:
+            self.tree = GONE  # What is kept of an ended process should be small.
+            self._owner.gone(self)
+
+    def _tell(self, event: str, *facts: Exit) -> None:
         for watch in self._watches:
             try:
                 getattr(watch.watcher, event)(self._seq, *facts)
@@ -185,16 +218,84 @@ class LocalProcess:
                 watch.fail()
         self._wake()
 
+    def _close(self) -> None:
+        """Wait no longer for the output of an exited process."""
+        if self._state is State.EXITED:
+            self._close_outputs()
+            self._become(State.CLOSED)
+
     def _close_outputs(self) -> None:
         outputs, self._outputs = self._outputs, ()
         for output in outputs:
             output.close()
 
+    def signal(self, number: int, *, tree: bool = False) -> None:
+        self.tree.signal(number, all_of_it=tree)
+
+    async def terminate(self, *, grace: float = 0.0, by: str = "client") -> Ended:
+        running = self.end(Cause(Kind.TERMINATED, by), grace)
+        tree, deadline = self.tree, self._loop.time() + grace + _PATIENCE
+        while tree.survivors is None and self._loop.time() < deadline:
+            await self._next_event(deadline)
+        survivors = tree.members() if tree.survivors is None else tree.survivors
+        return Ended(running, survivors, exact=self.exit is None or self.exit.outcome.kind is not Kind.LOST)
+
+    def end(self, cause: Cause, grace: float = 0.0) -> bool:
+        """End the tree, with time to end by itself; say whether the process still ran."""
+        running = self.exit is None
+        if running and self._cause is None:
+            self._cause = cause
+            if cause.kind is Kind.OUTPUT_LIMIT:
+                for output in self._outputs:
+                    output.mute()
+        if grace <= 0 or self._state is State.TERMINATING:
+            self.kill()
+        else:
+            if self._state is State.RUNNING:
+                self._state = State.STOPPING
+            self.tree.stop(grace, self.kill)
+        return running
+
+    def kill(self) -> None:
+        """End the tree now."""
+        self.tree.kill()
+        if self._state in (State.RUNNING, State.STOPPING):
+            self._state = State.TERMINATING
+            self._go_on()
+        else:
+            self._close()
+
+    def forget(self, leftovers: Leftovers = Leftovers.SPARE) -> None:
+        for watch in self._watches:
+            watch.stop()
+        self._ring.close()
+        if self.exit is None or leftovers is Leftovers.END:
+            self.kill()
+            return
+        if leftovers is Leftovers.END_GROUP:
+            self.tree.kill_group()
+        self._close()
+
     # What can be asked of it.
 
     @property
+    def exit_code(self) -> int | None:
+        return None if self.exit is None else self.exit.code
+
+    @property
     def running(self) -> bool:
-        return self.exit_code is None and not self._child.has_ended()
+        return self.exit is None and not self.tree.has_ended()
+
+    @property
+    def closed(self) -> bool:
+        return self._state is State.CLOSED
+
+    @property
+    def has_leftovers(self) -> bool:
+        return self.exit is not None and not self.tree.gone
+
+    def limits_kept(self) -> dict[str, str]:
+        return self.tree.keepers()
 
     @property
     def next_seq(self) -> int:
@@ -218,59 +319,39 @@ class LocalProcess:
         """Read on, whatever held us up; a valve that is still shut holds us up again."""
         for output in self._outputs:
             output.resume()
-        self._watch_exit()
-
-    def _watch_exit(self) -> None:
-        if not self._exit_watched and self.exit_code is None:
-            self._exit_watched = True
-            self._poller.add(self._child.exit_fd, self)
+        self.tree.resume()
 
     def try_read(self, *, after: int = 0, limit: int | None = None, wait: float = 0.0) -> Page | None:
-        page = self._page(after, limit)
-        return page if wait <= 0 or self._is_news(page, after) else None
+        found = self._page(after, limit)
+        return found if wait <= 0 or is_news(found, after) else None
 
     async def read(self, *, after: int = 0, limit: int | None = None, wait: float = 0.0) -> Page:
         deadline = self._loop.time() + wait
-        page = self._page(after, limit)
-        while not self._is_news(page, after) and self._loop.time() < deadline:
+        found = self._page(after, limit)
+        while not is_news(found, after) and self._loop.time() < deadline:
             await self._next_event(deadline)
-            page = self._page(after, limit)
-        return page
+            found = self._page(after, limit)
+        return found
 
     def _page(self, after: int, limit: int | None) -> Page:
-        chunks = self._ring.after(after, limit=limit)
-        next_seq = chunks[-1].seq + 1 if limit is not None and chunks else self._seq + 1
-        return Page(chunks, next_seq, self.exit_code, self._state is State.CLOSED)
+        return page(self._ring, after, limit, next_seq=self._seq + 1, end=self.exit, closed=self.closed)
 
-    @staticmethod
-    def _is_news(page: Page, after: int) -> bool:
-        return bool(page.chunks) or page.closed or (page.exited and after < page.next_seq - 1)
+    async def wait(self, seconds: float) -> Exit | None:
+        deadline = self._loop.time() + seconds
+        while self.exit is None and self._loop.time() < deadline:
+            await self._next_event(deadline)
+        return self.exit
 
     async def _next_event(self, deadline: float) -> None:
-        """Wait for output, exit or close, at most until the deadline.
-
-        Nothing runs between the caller's look at the state and this, so that no
-        event can be missed.
-        """
-        event: asyncio.Future[None] = self._loop.create_future()
+        """Wait for output, exit, close or the end of the tree, at most until the deadline."""
         if self._waiting is None:
-            self._waiting = []
-        self._waiting.append(event)
-        timer = self._loop.call_at(deadline, _settle, event)
-        try:
-            await event
-        finally:
-            timer.cancel()
-            self._stop_waiting(event)
-
-    def _stop_waiting(self, event: asyncio.Future[None]) -> None:
-        if self._waiting is not None and event in self._waiting:
-            self._waiting.remove(event)
+            self._waiting = Waiting(self._loop)
+        await self._waiting.next_event(deadline)
 
     def _wake(self) -> None:
         waiting, self._waiting = self._waiting, None
-        for event in waiting or ():
-            _settle(event)
+        if waiting is not None:
+            waiting.wake()
 
     def try_write(self, data: bytes, *, write_id: str | None = None) -> WriteStatus | None:
         if self._stdin is None:
@@ -289,13 +370,12 @@ class LocalProcess:
             status = await self._stdin.write(data, write_id)
         return status
 
-    def close_stdin(self) -> None:
-        if self._stdin is not None:
-            self._stdin.finish(self._end_of_input())
-
-    def _end_of_input(self) -> bytes:
-        """What tells the reader of a terminal that the input has ended; a pipe tells by being closed."""
-        return b"".join(output.end_of_input() for output in self._outputs) if self._terminal else b""
+    def close_stdin(self, *, write_id: str | None = None) -> WriteStatus:
+        if self._stdin is None:
+            return WriteStatus.STDIN_CLOSED
+        # A pipe tells its reader by being closed, a terminal by a character.
+        last = b"".join(output.end_of_input() for output in self._outputs) if self._terminal else b""
+        return self._stdin.finish(last, write_id)
 
     def resize(self, size: Size) -> None:
         if not self._terminal:
@@ -303,25 +383,9 @@ class LocalProcess:
         for output in self._outputs:
             output.resize(size)
 
-    def signal(self, number: int) -> None:
-        if self._state is State.RUNNING:
-            self._child.signal(number)
-
     def drain(self) -> None:
         for output in self._outputs:
             output.drain()
-
-    async def terminate(self) -> bool:
-        return self.kill()
-
-    def kill(self) -> bool:
-        """``terminate`` for those who cannot wait."""
-        running = self._state in (State.RUNNING, State.TERMINATING)
-        if running:
-            self._child.signal(signals.SIGKILL)
-            self._become(State.TERMINATING)
-            self._go_on()
-        return running
 
     def retain(self, limit: int) -> None:
         self._ring.limit = limit
@@ -330,65 +394,7 @@ class LocalProcess:
     def retained(self) -> int:
         return self._ring.total
 
-    def forget(self, *, leftovers: bool = False) -> None:
-        for watch in self._watches:
-            watch.stop()
-        self._ring.close()
-        try:
-            running = self.kill()
-        except SignalFailed:
-            _log.warning("process %d cannot be killed and is left behind", self.pid)
-            return
-        if not running and (leftovers or self._state is State.EXITED):
-            self._child.kill_leftovers()
-        if self._state is State.EXITED:
-            self._close_outputs()
-            self._become(State.CLOSED)
-
-
-class LocalWatch:
-    """One watcher's hold on one process.  Implements ``backend.Watch``."""
-
-    __slots__ = ("_process", "valve", "watcher")
-
-    def __init__(self, process: LocalProcess, watcher: Watcher, valve: Valve | None) -> None:
-        self._process: LocalProcess | None = process
-        self.watcher = watcher
-        self.valve = valve
-
-    def stop(self) -> None:
-        process, self._process = self._process, None
-        if process is not None:
-            process.drop(self)
-            # A watcher usually holds its watch: what knows each other in a circle is
-            # not freed when it is no longer needed, but when somebody looks for it.
-            self.watcher = _NOBODY
-
-    def fail(self) -> None:
-        if self._process is not None:
-            _log.exception("a watcher of process %d failed and is removed", self._process.pid)
-        self.stop()
-
-
-def _settle(event: asyncio.Future[None]) -> None:
-    if not event.done():
-        event.set_result(None)
-
-
-class _Nobody:
-    """The watcher of a watch that was stopped."""
-
-    def output(self, chunk: Chunk) -> None:
-        pass
-
-    def ended(self, stream: Stream) -> None:
-        pass
-
-    def exited(self, seq: int, code: int) -> None:
-        pass
-
-    def closed(self, seq: int) -> None:
-        pass
-
-
-_NOBODY = _Nobody()
+    def pack(self) -> bytes | None:
+        if not self.closed or self.has_leftovers or self._stdin is not None or self._watches:
+            return None
+        return pack(self.pid, self.next_seq, self.exit, self._ring, terminal=self._terminal)

@@ -5,16 +5,21 @@ What must hold:
 1. Chunks are whole and in the order of their numbers; only the oldest are dropped.
 2. A ring holds at most its own limit, and all rings together at most the budget
    they share; the newest chunk stays, whatever its size.  With a limit of 0 none is added.
+3. What was dropped is known: its numbers, and how many bytes it was.
 """
 
 from __future__ import annotations
 
+from array import array
 from collections.abc import Sequence
 
-from holdfast.model import Chunk
+from holdfast.model import Chunk, Gap
 
 _COMPACT_AT = 256
 """Dropped chunks before the list is rebuilt: keeps dropping constant on average."""
+
+_MARKS = 16_384
+"""Dropped chunks whose size is still known one by one: a gibibyte, if they are large."""
 
 
 class Budget:
@@ -34,7 +39,7 @@ class Ring:
     can be kept elsewhere than in this process's memory.
     """
 
-    __slots__ = ("_budget", "_chunks", "_head", "_most_chunks", "_total", "limit")
+    __slots__ = ("_budget", "_chunks", "_dropped", "_head", "_most_chunks", "_total", "limit")
 
     def __init__(self, *, limit: int, chunks: int, budget: Budget) -> None:
         self.limit = limit
@@ -44,6 +49,7 @@ class Ring:
         self._chunks: list[Chunk] = []
         self._head = 0  # Chunks before this index are dropped already.
         self._total = 0
+        self._dropped: _Dropped | None = None
 
     @property
     def total(self) -> int:
@@ -97,6 +103,10 @@ class Ring:
                 return self._chunks[start : index + 1]
         return self._chunks[start:]
 
+    def gap(self, seq: int) -> Gap | None:
+        """What was dropped of the chunks numbered above ``seq``."""
+        return None if self._dropped is None else self._dropped.after(seq)
+
     def _index(self, seq: int) -> int:
         """Where the first chunk numbered above ``seq`` is."""
         chunks = self._chunks
@@ -112,6 +122,9 @@ class Ring:
     def _drop_oldest(self) -> None:
         head = self._head
         size = len(self._chunks[head].data)
+        if self._dropped is None:
+            self._dropped = _Dropped()
+        self._dropped.add(self._chunks[head].seq, size)
         self._total -= size
         self._budget.used -= size
         self._head = head = head + 1
@@ -123,3 +136,33 @@ class Ring:
 
 
 _DROPPED = Chunk(0, None, b"")  # type: ignore[arg-type]  # Never handed out; frees the bytes.
+
+
+class _Dropped:
+    """An account of the chunks that were dropped."""
+
+    __slots__ = ("_first", "_last", "_sums")
+
+    def __init__(self) -> None:
+        self._last = 0
+        # The bytes of everything up to a number, for the numbers from ``_first`` to ``_last``.
+        self._first = 0
+        self._sums = array("Q", [0])
+
+    def add(self, seq: int, size: int) -> None:
+        sums = self._sums
+        total = sums[-1]
+        for _ in range(seq - self._last - 1):
+            sums.append(total)  # The number of the exit, which has no bytes.
+        sums.append(total + size)
+        self._last = seq
+        if len(sums) > 2 * _MARKS:
+            del sums[:_MARKS]
+            self._first += _MARKS
+
+    def after(self, seq: int) -> Gap | None:
+        if seq >= self._last:
+            return None
+        if seq >= self._first:
+            return Gap(seq + 1, self._last, self._sums[-1] - self._sums[seq - self._first])
+        return Gap(seq + 1, self._last, self._sums[-1] if seq == 0 else None)

@@ -111,11 +111,17 @@ class Stdin:
                 self._line.remove(waiting)
             raise
 
-    def finish(self, last: bytes = b"") -> None:
-        """Take no more; close once everything offered before is written, and ``last``."""
+    def finish(self, last: bytes = b"", write_id: str | None = None) -> WriteStatus:
+        """Take no more; close once everything offered before is written, and ``last``.
+
+        With a ``write_id`` that was accepted before, it is accepted again.
+        """
+        if self.has_accepted(write_id):
+            return WriteStatus.ACCEPTED
         if self._finished or self._fd is None:
-            return
+            return WriteStatus.STDIN_CLOSED
         self._finished = True
+        self._remember(write_id)
         if last:
             if self._line is None:
                 self._line = deque()
@@ -124,6 +130,7 @@ class Stdin:
             self._admit()
             self._flush()
         self._close_if_done()
+        return WriteStatus.ACCEPTED
 
     def _close_if_done(self) -> None:
         if self._finished and not self._queue and not self._line:

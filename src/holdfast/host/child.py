@@ -1,55 +1,97 @@
-"""A child: its pid, the descriptor that tells its end, its signals, its exit code."""
+"""A child: a command under its warden, with its signals and its end."""
 
 from __future__ import annotations
 
 import contextlib
 import os
 import signal as signals
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 
-from holdfast.errors import SignalFailed
+from holdfast.errors import SignalFailed, SpawnFailed
 from holdfast.model import Stream
 
-LOST = -1
-"""The exit code when the system cannot tell one: somebody else reaped the child."""
+from . import tree
+from .groups import Group
+from .limits import NO_LIMITS, Kept
+from .warden import News, Report, Warden
 
 
 class Child:
-    """A started program.
+    """A command that was asked for.
 
-    ``stdin`` and ``outputs`` belong to whoever took the child and are closed by
-    them; everything else is given back with ``release``.
+    It runs once ``hear`` has told so.  ``stdin`` and ``outputs`` belong to whoever
+    took the child and are closed by them; everything else ends with ``close``.
     """
 
-    __slots__ = ("_before_reap", "exit_fd", "outputs", "pid", "stdin")
+    __slots__ = (
+        "_explain",
+        "_group",
+        "_warden",
+        "_warden_pid",
+        "limits",
+        "outputs",
+        "pid",
+        "released",
+        "stdin",
+    )
 
     def __init__(
         self,
-        pid: int,
+        warden: Warden,
         *,
         stdin: int | None,
         outputs: tuple[tuple[Stream, int], ...],
-        before_reap: Callable[[int], None] | None = None,
+        explain: Callable[[Report], SpawnFailed],
+        group: Group | None = None,
+        limits: Kept = NO_LIMITS,
     ) -> None:
-        self.pid = pid
-        self.exit_fd = os.pidfd_open(pid)
-        """Readable once the child has ended."""
+        """``explain`` says what a failed start was about."""
+        self._warden = warden
+        self._warden_pid = 0
+        self._explain: Callable[[Report], SpawnFailed] | None = explain
+        self._group = group
+        self.limits = limits
+        self.pid = 0
+        """The command's, once it runs."""
+        self.released = False
         self.stdin = stdin
         self.outputs = outputs
-        self._before_reap = before_reap
+
+    def fileno(self) -> int:
+        """Readable when there is news."""
+        return self._warden.fileno()
 
     def hand_over(self) -> None:
         """Forget ``stdin`` and ``outputs``: somebody else has noted them."""
         self.stdin, self.outputs = None, ()
 
-    def signal(self, number: int) -> None:
-        """Send a signal to the child's group.  Only for a child that was not reaped.
+    def hear(self) -> Report | None:
+        """The next piece of news; None if there is none now."""
+        report = self._warden.hear()
+        if report is not None and report.news is News.STARTED:
+            self.pid, self._warden_pid = report.value, report.warden
+            self._explain = None
+        elif report is not None and report.news is News.LOST:
+            self.released = True  # Nobody keeps its number any more.
+        return report
 
-        Until it is reaped its pid, which names the group, cannot be reused.
+    def failure(self, report: Report) -> SpawnFailed:
+        """Why it does not run."""
+        assert self._explain is not None
+        return self._explain(report)
+
+    # While it runs.
+
+    def signal(self, number: int) -> None:
+        """Send a signal to the command's group.  Does nothing after ``release``.
+
+        Until then its pid, which names the group, cannot be reused.
 
         Raises:
             SignalFailed: The system refused.
         """
+        if self.released or not self.pid:
+            return
         try:
             os.killpg(self.pid, number)
         except ProcessLookupError:
@@ -57,47 +99,57 @@ class Child:
         except OSError as error:
             raise SignalFailed(error.strerror or str(error)) from error
 
+    def signal_tree(self, number: int) -> None:
+        """Send a signal to everybody in the tree, once."""
+        tree.signal_all(self._warden_pid, number)
+
     def has_ended(self) -> bool:
-        """Whether the child has ended, though it may not have been reaped."""
-        try:
-            return os.waitid(os.P_PID, self.pid, os.WEXITED | os.WNOHANG | os.WNOWAIT) is not None
-        except ChildProcessError:
-            return True
+        """Whether the command has ended, though that may not have been told yet."""
+        return self.released or not tree.is_alive(self.pid)
 
-    def reap(self) -> int | None:
-        """The exit code, or None if the child still runs.  128 + n after death by signal n."""
-        try:
-            state = os.waitid(os.P_PID, self.pid, os.WEXITED | os.WNOHANG | os.WNOWAIT)
-            if state is None:
-                return None
-            if self._before_reap is not None:
-                self._before_reap(self.pid)
-            _, status = os.waitpid(self.pid, 0)
-        except ChildProcessError:
-            return LOST
-        code = os.waitstatus_to_exitcode(status)
-        return code if code >= 0 else 128 - code
+    # The end.
 
-    def has_leftovers(self) -> bool:
-        """Whether anybody of the group of this child, which was reaped, is still there."""
-        try:
-            os.killpg(self.pid, 0)
-        except ProcessLookupError:
-            return False
-        except PermissionError:
-            pass
-        return True
+    def kill(self) -> None:
+        """End the whole tree; news of it follows.  The command's number is given up with it."""
+        self.released = True
+        self._warden.kill()
+
+    def release(self) -> None:
+        """Let the command's number go, after its exit was told."""
+        if not self.released:
+            self.released = True
+            self._warden.release()
 
     def kill_leftovers(self) -> None:
-        """Kill what is left of the group of this child, which was reaped.
+        """Kill what is left of the command's group.
 
-        While the group has members the kernel keeps its number from being reused;
-        so if a process with that number exists, it is somebody else's by now.
+        While the group has members the kernel keeps its number from being reused; so
+        if a process with that number exists, and is not the command that its warden
+        has yet to reap, it is somebody else's by now.
         """
-        if not os.path.exists(f"/proc/{self.pid}"):
+        if self.pid and tree.parent(self.pid) in (None, self._warden_pid):
             with contextlib.suppress(ProcessLookupError, PermissionError):
                 os.killpg(self.pid, signals.SIGKILL)
 
-    def release(self) -> None:
-        """Give back what is left once the child was reaped."""
-        os.close(self.exit_fd)
+    def members(self) -> list[int]:
+        """Who is in the tree now."""
+        return tree.below(self._warden_pid) if self._warden_pid else []
+
+    def load(self) -> tree.Load:
+        """What the tree uses now."""
+        return tree.load(self._warden_pid)
+
+    def ran_out_of_memory(self) -> bool:
+        """Whether the kernel has killed anybody of the tree for want of memory."""
+        return self._group is not None and self._group.ran_out_of_memory()
+
+    def holders(self, files: Sequence[int]) -> list[int]:
+        """Who in the tree holds the other end of one of these descriptors."""
+        return tree.holders(self.members(), files)
+
+    def close(self) -> None:
+        """Give everything back; whatever is left of the tree is ended.  May be called twice."""
+        self._warden.close()
+        group, self._group = self._group, None
+        if group is not None:
+            group.remove()

@@ -10,7 +10,7 @@ import subprocess
 import pytest
 
 from tests.fakes.client import client
-from tests.fakes.server import COMMAND, PATIENCE, descendants, program_at
+from tests.fakes.server import COMMAND, PATIENCE, descendants, eventually_sync, program_at
 
 pytestmark = pytest.mark.slow
 
@@ -51,9 +51,6 @@ async def test_the_server_raises_its_own_limit_of_files_and_children_keep_the_ol
     assert tale.data() == b"256\n"
 
 
-def test_one_process_guards_the_children_and_ends_with_the_server() -> None:
-    """It is there before the first child is."""
+def test_a_nursery_and_a_warden_are_ready_before_the_first_command_and_end_with_the_server() -> None:
     with program_at() as (server, _):
-        family = descendants(server.pid)
-
-    assert len(family) == 1
+        eventually_sync(lambda: len(descendants(server.pid)) == 2)

@@ -175,7 +175,7 @@ def test_the_hint_follows_each_url() -> None:
 class Counter:
     """As much of a backend as the tidying looks at."""
 
-    closed = 0
+    closures = 0
 
 
 def test_memory_is_given_back_for_a_while_after_a_burst_and_only_then(
@@ -196,9 +196,9 @@ def test_memory_is_given_back_for_a_while_after_a_burst_and_only_then(
 
     try:
         assert rounds(2) == 0
-        backend.closed = 999
+        backend.closures = 999
         assert rounds(1) == 0
-        backend.closed = 1000
+        backend.closures = 1000
         assert rounds(7) == 5
         assert rounds(2) == 0
     finally:

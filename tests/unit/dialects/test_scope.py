@@ -77,6 +77,45 @@ def test_a_start_may_be_given_up_before_it_is_known_how() -> None:
     assert starting.cancelled
 
 
+def test_a_name_carries_the_request_it_was_taken_for() -> None:
+    """A second request of the same name is held against it."""
+    scope: Scope[str] = Scope(limit=2)
+    request = object()
+
+    assert scope.reserve("p", request).request is request
+    assert scope.reserve("q").request is None
+
+
+@pytest.mark.parametrize("runs", [False, True])
+def test_who_waits_for_a_start_is_told_once_when_it_is_settled_either_way(*, runs: bool) -> None:
+    """And finds then what became of it."""
+    scope: Scope[str] = Scope(limit=2)
+    starting = scope.reserve("p")
+    found: list[object] = []
+    for _ in range(2):
+        starting.when_settled(lambda: found.append(scope.find("p")))
+    before = list(found)
+
+    if runs:
+        scope.settle(starting, "process")
+    scope.release("p")
+    starting.settled()
+
+    assert (before, found) == ([], ["process" if runs else None] * 2)
+
+
+def test_who_waits_for_a_start_may_take_its_name_at_once() -> None:
+    """The name is free before anybody is told, or a second try would find it taken."""
+    scope: Scope[str] = Scope(limit=1)
+    starting = scope.reserve("p")
+    again: list[Starting] = []
+    starting.when_settled(lambda: again.append(scope.reserve("p")))
+
+    scope.release("p")
+
+    assert again == [scope.find("p")]
+
+
 def test_entries_may_be_released_while_they_are_walked() -> None:
     """The end of a session does just that."""
     scope: Scope[str] = Scope(limit=9)

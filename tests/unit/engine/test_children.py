@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import asyncio
-
 from holdfast.engine import children
-from holdfast.engine.starter import Starter
+from holdfast.engine.children import NO_CHILD
 from holdfast.host.child import Child
 from holdfast.host.environ import Environment
 from holdfast.host.spawn import Spawner
@@ -17,13 +15,25 @@ def test_a_child_of_this_host_is_what_the_engine_needs() -> None:
     with nothing_left_open(), started(command("sleep", "1000")) as child:
         seen: children.Child = child
         assert isinstance(seen, Child)
-        assert seen.reap() is None
+        assert seen.hear() is None
         assert seen.pid == child.pid
+        assert seen.members() == [child.pid]
         assert seen.stdin is None
         assert len(seen.outputs) == 2
 
 
-async def test_the_starter_of_this_host_is_where_children_come_from() -> None:
-    source: children.Children = Starter(Spawner(Environment({})).start, asyncio.get_running_loop())
+def test_the_spawner_of_this_host_is_where_children_come_from() -> None:
+    source: children.Children = Spawner(Environment({}))
 
     source.close()
+
+
+def test_nobody_is_a_child_of_whom_nothing_is_left() -> None:
+    nobody: children.Child = NO_CHILD
+
+    nobody.kill()
+    nobody.close()
+
+    assert nobody.has_ended()
+    assert nobody.hear() is None
+    assert nobody.members() == []

@@ -18,7 +18,7 @@ from tests.fakes.process import (
     PATIENCE,
     command,
     eventually,
-    has_children,
+    has_commands,
     is_alive,
     open_files,
     running_backend,
@@ -86,7 +86,8 @@ async def test_a_start_under_way_counts_and_one_that_failed_does_not(slow: SlowP
         with pytest.raises(LimitReached):
             await backend.start(command("true"))
         slow.release()
-        await finished(await starting)
+        process = await starting
+        await eventually(lambda: process.closed)
 
         for _ in range(3):
             with pytest.raises(HoldfastError):
@@ -118,7 +119,7 @@ async def test_the_budget_is_given_back_by_a_process_that_was_forgotten_in_mid_s
         await gate.reached()
 
         process.forget()
-        await eventually(lambda: not has_children())
+        await eventually(lambda: not has_commands())
         after = await backend.start(sh("head -c 20000 /dev/zero; head -c 20000 /dev/zero >&2"))
         await finished(after)
 
@@ -160,7 +161,7 @@ async def test_closing_ends_every_process_and_gives_everything_back(gate: Gate) 
 
         assert not is_alive(deaf.pid)
         assert not is_alive(talks.pid)
-        assert not has_children()
+        assert not has_commands()
         assert open_files() == before
         await gone(leftover)
 
@@ -191,4 +192,4 @@ async def test_a_start_under_way_during_the_close_leaves_no_process(
 
     with pytest.raises(HoldfastError):
         await asyncio.wait_for(starting, PATIENCE)
-    await eventually(lambda: not has_children())
+    await eventually(lambda: not has_commands())

@@ -11,7 +11,7 @@ import pytest
 from holdfast.backend import Process, Valve
 from holdfast.engine.local import LocalBackend
 from holdfast.errors import StdinFailed
-from holdfast.model import Chunk, Size, Stream, WriteStatus
+from holdfast.model import Chunk, Exit, Size, Stream, WriteStatus
 from tests.fakes.gate import Gate
 from tests.fakes.process import TERMINAL, command, eventually, is_alive, python, sh
 from tests.fakes.recorder import Recorder, finished, record
@@ -190,8 +190,8 @@ async def test_a_watcher_may_forget_its_process_at_its_exit(
     process = await backend.start(sh("echo said"))
 
     class Tidy(Recorder):
-        def exited(self, seq: int, code: int) -> None:
-            super().exited(seq, code)
+        def exited(self, seq: int, exit: Exit) -> None:  # noqa: A002
+            super().exited(seq, exit)
             process.forget()
 
     tidy = Tidy()
@@ -241,13 +241,15 @@ async def test_a_cancelled_poll_leaves_no_waiter(backend: LocalBackend, gate: Ga
     await gate.reached()
     polls = [asyncio.ensure_future(process.read(wait=3600)) for _ in range(10)]
     await asyncio.sleep(0)
-    assert len(process._waiting or []) == 10
+    assert process._waiting is not None
+    assert len(process._waiting._events) == 10
 
     for poll in polls:
         poll.cancel()
     await asyncio.gather(*polls, return_exceptions=True)
 
-    assert not process._waiting
+    assert process._waiting is not None
+    assert not process._waiting._events
 
 
 async def test_a_poll_that_timed_out_leaves_no_waiter(backend: LocalBackend, gate: Gate) -> None:
@@ -256,7 +258,8 @@ async def test_a_poll_that_timed_out_leaves_no_waiter(backend: LocalBackend, gat
 
     assert (await process.read(wait=0.001)).chunks == []
 
-    assert not process._waiting
+    assert process._waiting is not None
+    assert not process._waiting._events
 
 
 # Between terminate and exit.
@@ -270,7 +273,7 @@ async def test_between_terminate_and_exit_a_write_fails(
     recorder = record(process := await backend.start(sh(gate.shell, terminal=terminal, stdin=True)))
     await gate.reached()
 
-    await process.terminate()
+    process.kill()
     with pytest.raises(StdinFailed):
         process.try_write(b"x", write_id="1")
     with pytest.raises(StdinFailed):

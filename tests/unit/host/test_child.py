@@ -1,20 +1,27 @@
-"""A child: its signals, its exit code, its descriptors."""
+"""A child: its news, its signals, its end."""
 
 from __future__ import annotations
 
 import os
 import signal
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 
 import pytest
 
-from holdfast.errors import SignalFailed
-from holdfast.host.child import LOST, Child
-from holdfast.model import Size
+from holdfast.errors import Fault, SignalFailed, SpawnFailed
+from holdfast.host.child import Child
+from holdfast.host.environ import Environment
+from holdfast.host.spawn import Spawner
+from holdfast.host.tree import Load
+from holdfast.host.warden import LOST, News
+from holdfast.model import Size, Spec
+from tests.fakes.nursery import has_ended, until
 from tests.fakes.process import (
     TERMINAL,
     Ran,
     command,
-    eventually,
+    descriptors,
     is_alive,
     nothing_left_open,
     read_until,
@@ -22,8 +29,52 @@ from tests.fakes.process import (
     sh,
     started,
     status,
-    wait_readable,
+    wait_exit,
+    wait_news,
 )
+
+SLEEP = command("sleep", "1000")
+
+
+def say(child: Child, line: bytes = b"go\n") -> None:
+    """Write to its standard input."""
+    assert child.stdin is not None
+    os.write(child.stdin, line)
+
+
+def number_said(child: Child) -> int:
+    """A number that it writes on a line."""
+    return int(read_until(child.outputs[0][1], b"\n"))
+
+
+@contextmanager
+def asked_for(spec: Spec) -> Iterator[Child]:
+    """A child of which nothing was heard yet."""
+    with nothing_left_open():
+        spawner = Spawner(Environment({}))
+        child = spawner.start(spec)
+        try:
+            yield child
+        finally:
+            child.close()
+            spawner.close()
+            for fd in descriptors(child):
+                os.close(fd)
+
+
+@contextmanager
+def running(spec: Spec) -> Iterator[Child]:
+    """A child that runs, whose news the test may hear to the end."""
+    with asked_for(spec) as child:
+        pid = wait_news(child).value
+        try:
+            yield child
+        finally:
+            child.close()
+            has_ended(pid)
+
+
+# Its exit.
 
 
 @pytest.mark.parametrize("terminal", [None, TERMINAL])
@@ -39,153 +90,258 @@ def test_the_exit_code_is_the_childs_or_128_and_its_signal(
     assert run(sh(script, terminal=terminal)) == Ran(code)
 
 
-def test_a_running_child_has_no_exit_code() -> None:
-    with started(command("sleep", "1000")) as child:
-        assert child.reap() is None
+def test_a_running_child_has_no_news() -> None:
+    with started(SLEEP) as child:
+        assert child.hear() is None
         assert is_alive(child.pid)
+        assert not child.has_ended()
 
 
-def test_the_exit_descriptor_is_readable_once_the_child_has_ended() -> None:
-    with started(sh("read _; exit 7", stdin=True)) as child:
-        assert child.stdin is not None
-        os.write(child.stdin, b"go\n")
+def test_its_pid_is_known_from_the_news_of_its_start() -> None:
+    """Until then there may be nobody; nothing can be asked or sent."""
+    with asked_for(SLEEP) as child:
+        before = child.pid
+        report = wait_news(child)
 
-        wait_readable(child.exit_fd)
-
-        assert child.reap() == 7
-
-
-def test_a_child_that_somebody_else_reaped_has_a_code_of_its_own() -> None:
-    """The system cannot tell it twice; the process must come to its end all the same."""
-    with started(command("true")) as child:
-        os.waitpid(child.pid, 0)
-
-        assert child.reap() == LOST
+        assert (before, report.news, child.pid) == (0, News.STARTED, report.value)
 
 
-def test_before_it_is_reaped_its_owner_is_told() -> None:
-    """After the reaping the number may be another's."""
-    seen: list[tuple[int, str]] = []
-    pid = os.posix_spawn("/bin/true", ["true"], {})
-    child = Child(
-        pid, stdin=None, outputs=(), before_reap=lambda pid: seen.append((pid, status(pid)["State"]))
-    )
-    wait_readable(child.exit_fd)
+def test_its_number_is_kept_until_it_is_released() -> None:
+    """Whoever sends signals to it must never hit a stranger."""
+    with running(sh("read _; exit 7", stdin=True)) as child:
+        say(child)
+        exited = wait_exit(child)
+        before = status(child.pid)["State"]
 
-    assert child.reap() == 0
-    child.release()
-    assert seen == [(pid, "Z (zombie)")]
-
-
-def test_nothing_is_told_while_it_runs() -> None:
-    seen: list[int] = []
-    pid = os.posix_spawnp("sleep", ["sleep", "1000"], {}, setpgroup=0)
-    child = Child(pid, stdin=None, outputs=(), before_reap=seen.append)
-
-    assert child.reap() is None
-    assert seen == []
-
-    child.signal(signal.SIGKILL)
-    wait_readable(child.exit_fd)
-    assert child.reap() == 137
-    child.release()
-
-
-def test_release_gives_the_exit_descriptor_back() -> None:
-    with nothing_left_open():
-        child = Child(os.posix_spawn("/bin/true", ["true"], {}), stdin=None, outputs=())
-        wait_readable(child.exit_fd)
-        child.reap()
         child.release()
+        child.release()
+        report = wait_news(child)
+
+        assert (exited, before[0], report.news) == (7, "Z", News.EMPTY)
+        assert status(child.pid) == {}
+
+
+def test_a_child_is_known_to_have_ended_before_that_is_told() -> None:
+    with started(sh("read _; exit 7", stdin=True)) as child:
+        before = child.has_ended()
+        say(child)
+        until(lambda: child.has_ended())
+
+        assert not before
+        assert wait_exit(child) == 7
+        child.release()
+        assert child.has_ended()
+
+
+def test_a_failed_start_is_explained_from_its_news() -> None:
+    with asked_for(command("no-such-program")) as child:
+        error = child.failure(wait_news(child))
+
+    assert isinstance(error, SpawnFailed)
+    assert (error.fault, error.subject) == (Fault.PROGRAM, "no-such-program")
+
+
+def test_a_child_whose_warden_is_killed_is_lost() -> None:
+    """Nobody can tell its code any more; the process must come to its end all the same."""
+    with started(SLEEP) as child:
+        os.kill(int(status(child.pid)["PPid"]), signal.SIGKILL)
+
+        assert wait_news(child) is LOST
+        has_ended(child.pid)
 
 
 def test_what_was_handed_over_is_no_longer_the_childs() -> None:
     """Somebody else has noted the descriptors, and closes them; the child must not close them again."""
     with started(sh("read _", stdin=True)) as child:
-        stdin, outputs = child.stdin, child.outputs
-        assert stdin is not None
+        files = descriptors(child)
 
         child.hand_over()
 
         assert (child.stdin, child.outputs) == (None, ())
-        os.write(stdin, b"go\n")
-        wait_readable(child.exit_fd)
-        for fd in (stdin, *(fd for _, fd in outputs)):
-            os.close(fd)
+        for fd in files:
+            os.close(fd)  # Fails if somebody did that before.
 
 
 # Signals.
 
 
-async def test_a_signal_goes_to_the_whole_group() -> None:
+def test_a_signal_goes_to_the_whole_group() -> None:
     with started(sh("sleep 1000 & echo $!; wait")) as child:
-        (_, stdout), _ = child.outputs
-        grandchild = int(read_until(stdout, b"\n"))
+        grandchild = number_said(child)
 
         child.signal(signal.SIGTERM)
-        wait_readable(child.exit_fd)
 
-        assert child.reap() == 143
-        await eventually(lambda: not is_alive(grandchild))
+        assert wait_exit(child) == 143
+        has_ended(grandchild)
 
 
 def test_a_signal_to_a_group_that_has_ended_is_no_error() -> None:
-    with started(command("true")) as child:
-        wait_readable(child.exit_fd)
+    with running(command("true")) as child:
+        wait_exit(child)
         child.signal(signal.SIGINT)
-        child.reap()
+        child.release()
+        wait_news(child)
         child.signal(signal.SIGINT)
 
 
 def test_a_signal_the_system_refuses_is_an_error_with_its_reason() -> None:
-    with started(command("sleep", "1000")) as child:
+    with started(SLEEP) as child:
         with pytest.raises(SignalFailed) as caught:
             child.signal(999)
 
         assert caught.value.reason == "Invalid argument"
 
 
-# What is left of the group.
+@pytest.mark.parametrize("give_up", [Child.release, Child.kill])
+def test_after_its_number_was_given_up_no_signal_goes_there(give_up: Callable[[Child], None]) -> None:
+    """It may be a stranger's by then."""
+    with running(command("true")) as child, started(command("cat", stdin=True)) as stranger:
+        wait_exit(child)
+        give_up(child)
+        wait_news(child)
+        child.pid = stranger.pid  # As if the kernel had given the number away.
+
+        child.signal(signal.SIGKILL)
+        child.kill_leftovers()
+
+        # Who has got the signal may look alive for a moment, but does not answer.
+        say(stranger)
+        assert read_until(stranger.outputs[0][1], b"\n") == b"go\n"
 
 
-async def test_leftovers_of_the_group_can_be_killed_after_the_reaping() -> None:
-    with started(sh("sleep 1000 >/dev/null 2>&1 & echo $!")) as child:
-        (_, stdout), _ = child.outputs
-        leftover = int(read_until(stdout, b"\n"))
-        wait_readable(child.exit_fd)
-        assert child.reap() == 0
-        assert is_alive(leftover)
+@contextmanager
+def noticed(number: int) -> Iterator[list[int]]:
+    """The signals of this kind that we get ourselves."""
+    seen: list[int] = []
+    before = signal.signal(number, lambda number, _: seen.append(number))
+    try:
+        yield seen
+    finally:
+        signal.signal(number, before)
+
+
+def test_a_signal_before_it_runs_reaches_nobody_else() -> None:
+    """The number of nobody means our own group to the kernel."""
+    # One that nobody else in our group minds.
+    with noticed(signal.SIGWINCH) as seen, asked_for(SLEEP) as child:
+        child.signal(signal.SIGWINCH)
+        child.signal_tree(signal.SIGWINCH)
+
+        assert seen == []
+
+
+def test_a_signal_to_the_tree_reaches_who_left_the_group() -> None:
+    script = "setsid sh -c 'trap \"echo hit; exit\" USR1; echo ready; while :; do sleep 0.01; done' & wait"
+    with started(sh(script)) as child:
+        stdout = child.outputs[0][1]
+        read_until(stdout, b"ready\n")
+
+        child.signal_tree(signal.SIGUSR1)
+
+        assert read_until(stdout, b"hit\n") == b"hit\n"
+        assert wait_exit(child) == 128 + signal.SIGUSR1
+
+
+# Its end.
+
+
+def test_a_kill_ends_everybody_and_tells_it() -> None:
+    with running(sh("setsid sleep 1000 & echo $!; wait")) as child:
+        grandchild = number_said(child)
+
+        child.kill()
+
+        assert wait_exit(child) == 137
+        assert wait_news(child).news is News.EMPTY
+        assert not is_alive(grandchild)
+        assert child.released
+
+
+def test_a_kill_before_it_runs_is_not_lost() -> None:
+    """A start that takes long may be unwanted before it is over."""
+    with asked_for(SLEEP) as child:
+        child.kill()
+
+        told = [wait_news(child), wait_news(child), wait_news(child)]
+
+    assert [report.news for report in told] == [News.STARTED, News.EXITED, News.EMPTY]
+    assert (told[1].value, told[1].by_signal) == (signal.SIGKILL, True)
+
+
+@pytest.mark.parametrize("released", [False, True])
+def test_leftovers_of_the_group_can_be_killed_after_its_exit(*, released: bool) -> None:
+    """And nobody else: who made a group of its own wanted to stay."""
+    script = "exec >/dev/null; setsid sleep 1000 & b=$!; sleep 1000 & echo $! $b >&2"
+    with started(sh(script)) as child:
+        leftover, spared = map(int, read_until(child.outputs[1][1], b"\n").split())
+        assert wait_exit(child) == 0
+        # It may not have made its group yet.
+        until(lambda: os.getpgid(spared) == spared)
+        if released:
+            child.release()
+            until(lambda: status(child.pid) == {})
 
         child.kill_leftovers()
 
-        await eventually(lambda: not is_alive(leftover))
+        has_ended(leftover)
+        assert is_alive(spared)
 
 
-def test_no_leftovers_is_no_error() -> None:
-    with started(command("true")) as child:
-        wait_readable(child.exit_fd)
-        child.reap()
+@pytest.mark.parametrize("released", [False, True])
+def test_no_leftovers_is_no_error(*, released: bool) -> None:
+    with running(command("true")) as child:
+        wait_exit(child)
+        if released:
+            child.release()
+            wait_news(child)
+
         child.kill_leftovers()
 
 
-def test_leftovers_are_not_looked_for_in_a_number_that_is_anothers_by_now() -> None:
-    """While a group has members its number is not reused; so a process of that number is a stranger."""
-    with started(command("sleep", "1000")) as stranger:
-        reaped = Child(stranger.pid, stdin=None, outputs=())
-        reaped.kill_leftovers()
-        reaped.release()
+def test_to_close_ends_whoever_is_left() -> None:
+    with running(sh("setsid sleep 1000 & echo $!; wait")) as child:
+        grandchild = number_said(child)
 
-        assert is_alive(stranger.pid)
+        child.close()
+        child.close()
+
+        has_ended(grandchild)
+        has_ended(child.pid)
 
 
-def test_a_child_is_known_to_have_ended_before_it_is_reaped() -> None:
-    with started(sh("read line; exit 7", stdin=True)) as child:
-        before = child.has_ended()
-        assert child.stdin is not None
-        os.write(child.stdin, b"go\n")
-        wait_readable(child.exit_fd)
+# Questions.
 
-        assert not before
-        assert child.has_ended()
-        assert child.reap() == 7
-        assert child.has_ended()
+
+def test_its_members_are_the_child_and_all_below() -> None:
+    with asked_for(sh("sleep 1000 & echo $!; wait")) as child:
+        before = child.members(), child.load()
+        wait_news(child)
+        grandchild = number_said(child)
+
+        assert before == ([], Load(0, 0, 0))
+        assert child.members() == [child.pid, grandchild]
+        assert child.load().processes == 2
+
+
+def test_who_holds_its_output_is_told() -> None:
+    """What is asked when the output stays open after the exit."""
+    with started(sh("sleep 1000 & sleep 1000 >/dev/null 2>&1 & echo $!")) as child:
+        deaf = number_said(child)
+        # Its files are set up before its program runs.
+        until(lambda: status(deaf)["Name"] == "sleep")
+        wait_exit(child)
+        child.release()
+        until(lambda: child.pid not in child.members())
+
+        members = child.members()
+        holders = child.holders([fd for _, fd in child.outputs])
+
+        assert len(members) == 2
+        assert holders == [pid for pid in members if pid != deaf]
+
+
+def test_without_a_group_it_never_ran_out_of_memory() -> None:
+    with started(sh("kill -9 $$")) as child:
+        wait_exit(child)
+
+        assert not child.ran_out_of_memory()

@@ -8,20 +8,25 @@ import pwd
 import resource
 import signal
 import sys
-from collections.abc import Iterator
+from collections.abc import AsyncIterator, Iterator
 from pathlib import Path
 
 import pytest
 
 from holdfast.host.environ import Environment
-from holdfast.host.spawn import Spawner, login_shell, seal_descriptors
-from holdfast.model import EnvPolicy, Inherit, Size, Spec, Stream
+from holdfast.host.groups import Groups
+from holdfast.host.limits import Kept
+from holdfast.host.spawn import Spawner, login_shell
+from holdfast.host.warden import News, Nursery
+from holdfast.model import EnvPolicy, Inherit, Limits, Size, Spec, Stream, Terms
+from tests.fakes.gate import SlowProgram
 from tests.fakes.process import (
     PATH,
     TERMINAL,
     Ran,
     blocked_signals,
     command,
+    descriptors,
     eventually,
     ignored_signals,
     nothing_left_open,
@@ -29,6 +34,8 @@ from tests.fakes.process import (
     run,
     sh,
     started,
+    wait_exit,
+    wait_news,
 )
 
 BOTH = pytest.mark.parametrize("terminal", [None, TERMINAL], ids=["pipe", "pty"])
@@ -69,6 +76,59 @@ def test_nothing_is_left_when_a_child_has_come_and_gone() -> None:
         assert run(sh("exit 1", terminal=TERMINAL)) == Ran(1)
 
 
+@pytest.fixture
+async def slow(tmp_path: Path) -> AsyncIterator[SlowProgram]:
+    program = SlowProgram("/bin/sleep", tmp_path)
+    yield program
+    program.close()
+
+
+@BOTH
+async def test_a_slow_start_holds_up_nobody(slow: SlowProgram, terminal: Size | None) -> None:
+    """A file on a stalled disk is one client's trouble, not everybody's."""
+    with nothing_left_open():
+        spawner = Spawner(Environment({}))
+        stuck = spawner.start(command(slow.path, "1000", terminal=terminal))
+        await slow.reached()
+
+        with contextlib.closing(spawner.start(command("true"))) as other:
+            told = wait_news(other), wait_news(other)
+            early = stuck.hear()
+            slow.release()
+            late = wait_news(stuck)
+
+        stuck.close()
+        spawner.close()
+        for fd in descriptors(stuck) | descriptors(other):
+            os.close(fd)
+
+    assert [report.news for report in told] == [News.STARTED, News.EXITED]
+    assert (early, late.news) == (None, News.STARTED)
+
+
+def test_many_starts_at_once_are_all_answered() -> None:
+    with nothing_left_open():
+        spawner = Spawner(Environment({}))
+        children = [spawner.start(sh(f"exit {number}")) for number in range(50)]
+        reports = [wait_news(child) for child in children]
+        codes = [wait_exit(child) for child in children]
+        for child in children:
+            child.close()
+            for fd in descriptors(child):
+                os.close(fd)
+        spawner.close()
+
+    assert {report.news for report in reports} == {News.STARTED}
+    assert codes == list(range(50))
+
+
+def test_a_spawner_may_be_closed_twice_and_without_a_start() -> None:
+    with nothing_left_open():
+        spawner = Spawner(Environment({}))
+        spawner.close()
+        spawner.close()
+
+
 # Its files.
 
 
@@ -86,8 +146,6 @@ def inheritable() -> Iterator[int]:
 @pytest.mark.usefixtures("inheritable")
 async def test_only_the_three_standard_files_are_open(terminal: Size | None, *, stdin: bool) -> None:
     """A descriptor too many keeps somebody's pipe open, or gives a child what is not its own."""
-    seal_descriptors()
-
     with started(command(*SLEEP, terminal=terminal, stdin=stdin)) as child:
         # At its beginning a program opens the libraries it needs, and closes them.
         await eventually(
@@ -141,9 +199,41 @@ def test_our_ends_do_not_block_and_theirs_do() -> None:
 
 def test_a_child_gets_the_limit_of_open_files_it_is_given() -> None:
     """Ours is raised for many processes; many programs do not expect that."""
-    spawner = Spawner(Environment({}), files_limit=(123, 456))
+    spawner = Spawner(Environment({}), Nursery(files_limit=(123, 456)))
     with started(command(*SLEEP), spawner) as child:
         assert resource.prlimit(child.pid, resource.RLIMIT_NOFILE) == (123, 456)
+
+
+# Its limits.
+
+
+def limited(*argv: str, limits: Limits, cwd: str = "/") -> Spec:
+    return Spec(argv=argv, cwd=cwd, env={"PATH": PATH}, terms=Terms(limits=limits))
+
+
+def test_the_kernel_keeps_the_limits_of_each_process() -> None:
+    """From the first instruction of the program on; nobody else is limited."""
+    with started(limited(*SLEEP, limits=Limits(files=64, cpu=7))) as child:
+        found = [resource.prlimit(child.pid, kind) for kind in (resource.RLIMIT_NOFILE, resource.RLIMIT_CPU)]
+
+        assert found == [(64, 64), (7, 9)]
+
+
+@pytest.mark.slow
+def test_a_child_that_uses_up_its_time_is_told_by_a_signal() -> None:
+    source = "while True: pass"
+    spec = limited(sys.executable, "-I", "-S", "-c", source, limits=Limits(cpu=0.1))
+
+    assert run(spec) == Ran(128 + signal.SIGXCPU)
+
+
+def test_a_limit_that_no_group_keeps_is_left_to_us() -> None:
+    """Where no group can be made the child runs all the same."""
+    limits = Limits(memory=1 << 30, processes=9)
+    spawner = Spawner(Environment({}), groups=Groups({"memory": "/proc/self", "pids": "/proc/self"}))
+
+    with started(limited(*SLEEP, limits=limits), spawner) as child:
+        assert child.limits == Kept(limits, frozenset())
 
 
 # Its signals.
@@ -253,19 +343,6 @@ def test_what_is_inherited_follows_the_policy() -> None:
     assert environment(spec, spawner) == [b"A\xff=\xfe", b"OVER=2", b"PATH=" + PATH.encode(), b"SET=1"]
 
 
-def test_a_program_is_looked_up_in_the_path_of_the_child(tmp_path: Path) -> None:
-    """Ours is of no interest: the client does not know it."""
-    tool = tmp_path / "sleep"
-    tool.write_text("#!/bin/sh\necho mine\n")
-    tool.chmod(0o755)
-
-    assert lines(run(command("sleep", env={"PATH": f"{tmp_path}:{PATH}"}))) == ["mine"]
-
-
-def test_without_a_path_a_standard_one_is_used_over_pipes() -> None:
-    assert run(command("true", env={})) == Ran(0)
-
-
 # Its terminal.
 
 
@@ -298,7 +375,7 @@ def test_control_c_typed_into_the_terminal_interrupts_the_child() -> None:
         os.write(child.stdin, b"\x03")
         read_until(child.outputs[0][1], b"^C")
 
-        assert os.waitstatus_to_exitcode(os.waitpid(child.pid, 0)[1]) == -signal.SIGINT
+        assert wait_exit(child) == 128 + signal.SIGINT
 
 
 @pytest.mark.parametrize(("size", "told"), [(Size(), "24 80"), (Size(rows=7, cols=300), "7 300")])

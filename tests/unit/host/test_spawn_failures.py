@@ -14,19 +14,21 @@ import pytest
 
 from holdfast.errors import Fault, Search, SpawnFailed
 from holdfast.host.environ import Environment
+from holdfast.host.groups import Group, Groups
 from holdfast.host.spawn import Spawner
-from holdfast.model import Size, Spec
+from holdfast.host.warden import News, Nursery
+from holdfast.model import Limits, Size, Spec, Terms
 from tests.fakes.process import (
     PATH,
     TERMINAL,
     Ran,
     command,
     descriptors,
-    has_children,
     nothing_left_open,
     open_files,
     run,
     started,
+    wait_news,
 )
 
 BOTH = pytest.mark.parametrize("terminal", [None, TERMINAL], ids=["pipe", "pty"])
@@ -258,39 +260,105 @@ def few_descriptors(spare: int) -> Iterator[None]:
             os.close(fd)
 
 
+def closed(spawner: Spawner, spec: Spec) -> None:
+    """Have it started, and end it."""
+    child = spawner.start(spec)
+    assert wait_news(child).news is News.STARTED
+    child.close()
+    for fd in descriptors(child):
+        os.close(fd)
+
+
+# Two for a terminal or six for three pipes, then both ends of a warden's socket and of the nursery's.
+NEEDED = [(2 + 4, TERMINAL), (6 + 4, None)]
+
+
 @pytest.mark.parametrize(
-    ("spare", "terminal"), [(0, TERMINAL), (1, TERMINAL)] + [(n, None) for n in range(6)]
+    ("spare", "terminal"), [(spare, terminal) for most, terminal in NEEDED for spare in range(most)]
 )
 def test_a_host_without_descriptors_is_told_and_nothing_is_left(spare: int, terminal: Size | None) -> None:
-    """Whichever of the descriptors cannot be had, those before it are given back."""
+    """Whichever of the descriptors cannot be had, those before it are given back; later it works again."""
     spec = command("/bin/true", terminal=terminal, stdin=True)
-    with few_descriptors(spare), pytest.raises(SpawnFailed) as caught, started(spec):
-        pytest.fail("it was started")
+    with nothing_left_open():
+        spawner = Spawner(Environment({}))
+        with few_descriptors(spare), pytest.raises(SpawnFailed) as caught:
+            spawner.start(spec)
+        closed(spawner, spec)
+        spawner.close()
 
     assert (caught.value.fault, caught.value.number) == (Fault.SYSTEM, errno.EMFILE)
-    assert not has_children()
+    assert caught.value.terminal == (terminal is not None)
 
 
-def test_without_a_descriptor_for_its_end_the_child_is_killed() -> None:
-    """It runs already, but nobody could tell when it ends."""
-    spec = command("sleep", "1000", terminal=TERMINAL)
-    before = open_files()
-
-    with few_descriptors(2), pytest.raises(SpawnFailed) as caught, started(spec):
-        pytest.fail("it was started")
-
-    assert (caught.value.fault, caught.value.number) == (Fault.SYSTEM, errno.EMFILE)
-    assert caught.value.terminal is True
-    assert open_files() == before
-    assert not has_children()
-
-
-def test_with_one_more_descriptor_the_last_two_tests_would_have_started_a_child() -> None:
-    """If a child needed more, they would have tested something else."""
-    for spare, terminal in ((3, TERMINAL), (6, None)):
+@pytest.mark.parametrize(("spare", "terminal"), NEEDED)
+def test_with_one_more_descriptor_the_last_test_would_have_started_a_child(
+    spare: int, terminal: Size | None
+) -> None:
+    """If a child needed more, it would have tested something else."""
+    with nothing_left_open():
+        spawner = Spawner(Environment({}))
         with few_descriptors(spare):
-            child = Spawner(Environment({})).start(command("true", terminal=terminal, stdin=True))
+            closed(spawner, command("true", terminal=terminal, stdin=True))
+        spawner.close()
 
-        for fd in {child.exit_fd, *descriptors(child)}:
-            os.close(fd)
-        os.waitpid(child.pid, 0)
+
+def test_without_a_descriptor_for_a_long_order_the_warden_is_given_up() -> None:
+    """It waits for an order that will never come."""
+    spec = command("true", "x" * 100_000)
+    with nothing_left_open():
+        nursery = Nursery()
+        nursery.prepare()
+        spawner = Spawner(Environment({}), nursery)
+        with few_descriptors(4), pytest.raises(SpawnFailed) as caught:  # The pipes.
+            spawner.start(spec)
+        closed(spawner, spec)
+        spawner.close()
+
+    assert (caught.value.fault, caught.value.number) == (Fault.SYSTEM, errno.EMFILE)
+
+
+def test_without_descriptors_for_a_spare_warden_a_start_is_no_failure() -> None:
+    """Whoever needs it will be told."""
+    with nothing_left_open():
+        nursery = Nursery()
+        nursery.prepare()
+        spawner = Spawner(Environment({}), nursery)
+        with few_descriptors(4):
+            closed(spawner, command("true"))
+        spawner.close()
+
+
+def test_without_a_nursery_the_host_is_at_fault() -> None:
+    """Nothing that the client asked for is wrong."""
+    with nothing_left_open():
+        spawner = Spawner(Environment({}), Nursery(programs=[("/nowhere/nursery",)]))
+        with pytest.raises(SpawnFailed) as caught:
+            spawner.start(command("true"))
+        spawner.close()
+
+    assert (caught.value.fault, caught.value.number) == (Fault.SYSTEM, errno.ENOENT)
+
+
+def test_a_group_that_cannot_be_entered_is_the_hosts_fault_and_removed(tmp_path: Path) -> None:
+    """A child outside its group would have no limit."""
+    groups = FakedGroups(tmp_path)
+    spawner = Spawner(Environment({}), groups=groups)
+    spec = Spec(argv=["/bin/true"], cwd="/", env={}, terms=Terms(limits=Limits(processes=1)))
+
+    found = failure(spec, spawner)
+
+    assert found == Failure(Fault.SYSTEM, "/bin/true", errno.ENOENT)
+    assert os.listdir(tmp_path) == []
+
+
+class FakedGroups(Groups):
+    """Makes plain directories, which nobody can enter."""
+
+    def __init__(self, root: Path) -> None:
+        super().__init__({"pids": str(root)})
+        self._root = root
+
+    def make(self, limits: Limits) -> Group:
+        path = self._root / "group"
+        path.mkdir()
+        return Group([str(path)])

@@ -76,6 +76,14 @@ def test_a_type_is_written_with_bounds_defaults_and_words() -> None:
         "default": 1,
     }
     assert types["DrawResult"]["required"] == ["size", "parts", "done"]
+    assert {name: types["DrawResult"]["properties"][name] for name in ("hole", "keepers", "main")} == {
+        "hole": {
+            "anyOf": [{"$ref": "#/$defs/Hole"}, {"type": "null"}],
+            "description": "Told if there is one.",
+        },
+        "keepers": {"type": "object", "additionalProperties": {"type": "string"}},
+        "main": {"$ref": "#/$defs/Colour"},
+    }
     assert types["Colour"]["enum"] == ["red", "blue"]
 
 
@@ -161,6 +169,31 @@ PARAMS: list[tuple[str, str, Any]] = [
     ("exec", "process/write", {"processId": "p", "chunk": None, "writeId": ""}),
     ("exec", "process/signal", {"processId": "p", "signal": "interrupt"}),
     ("exec", "process/signal", {"processId": "p", "signal": "kill"}),
+    ("exec", "process/signal", {"processId": "p", "signal": "SIGKILL"}),
+    ("exec", "process/signal", {"processId": "p", "signal": "stop", "tree": None}),
+    ("exec", "initialize", {"clientName": "x", "holdfast": 1}),
+    ("exec", "initialize", {"clientName": "x", "holdfast": "1"}),
+    ("exec", "initialize", {"clientName": "x", "holdfast": 2**64}),
+    ("exec", "session/takeOver", {"sessionId": "s"}),
+    ("exec", "session/takeOver", {"sessionId": "s", "clientName": None}),
+    ("exec", "session/close", None),
+    ("exec", "session/close", {"sessionId": "s"}),
+    ("exec", "process/list", {}),
+    ("exec", "process/start", START | {"size": {"rows": 0, "cols": 65535}, "limits": {}}),
+    ("exec", "process/start", START | {"size": {"rows": 1, "cols": 65536}}),
+    ("exec", "process/start", START | {"size": {"rows": 1}}),
+    ("exec", "process/start", START | {"limits": {"memoryBytes": 2**64 - 1, "openFiles": None}}),
+    ("exec", "process/start", START | {"limits": {"memoryBytes": 2**64}}),
+    ("exec", "process/start", START | {"timeoutMs": 1.5}),
+    ("exec", "process/start", START | {"idempotent": None}),
+    ("exec", "process/wait", {"processId": "p", "waitMs": 2**64 - 1}),
+    ("exec", "process/wait", {"processId": "p", "waitMs": -1}),
+    ("exec", "process/closeStdin", {"processId": "p", "writeId": None}),
+    ("exec", "process/closeStdin", {"processId": "p", "writeId": 1}),
+    ("exec", "process/resize", {"processId": "p", "size": {"rows": 1, "cols": 1}}),
+    ("exec", "process/resize", {"processId": "p", "size": None}),
+    ("exec", "process/terminate", {"processId": "p", "graceMs": 0}),
+    ("exec", "process/terminate", {"processId": "p", "graceMs": True}),
     ("app", "initialize", {"clientInfo": {"name": "x", "version": "1"}, "capabilities": None}),
     ("app", "initialize", {"clientInfo": {"name": "x"}}),
     ("app", "process/spawn", SPAWN),

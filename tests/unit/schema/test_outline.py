@@ -24,7 +24,7 @@ from holdfast.schema.outline import (
     Simple,
     Text,
 )
-from tests.fakes.catalog import CATALOG, DrawParams, DrawResult
+from tests.fakes.catalog import CATALOG, DrawParams, DrawResult, Hole
 
 
 class Both(Shape):
@@ -43,6 +43,7 @@ def test_types_come_in_the_order_in_which_they_are_met() -> None:
         "Square",
         "Colour",
         "DrawResult",
+        "Hole",
         "Nothing",
         "Drawn",
         "TraceContext",
@@ -75,6 +76,12 @@ def test_what_the_server_sends_is_complete_but_for_what_may_be_absent() -> None:
         Member("parts", Items(Named("Colour")), required=True),
         Member("done", Simple.BOOLEAN, required=True),
         Member("note", Text(), required=False),
+        Member("hole", Either((Named("Hole"), Simple.NULL)), required=False, words="Told if there is one."),
+        Member("keepers", Entries(Text()), required=False),
+        Member("main", Named("Colour"), required=False),
+    )
+    assert Outline(CATALOG).record(Hole).members == (
+        Member("depth", Either((Integer("u64"), Simple.NULL)), required=True, words="Null if it has none."),
     )
 
 

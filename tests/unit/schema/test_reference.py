@@ -30,6 +30,9 @@ DRAW = """\
 | `parts` | array of `red` or `blue` | |
 | `done` | boolean | |
 | `note` | text, may be absent | |
+| `hole` | [Hole](#hole) or null, may be absent | Told if there is one. |
+| `keepers` | object of texts, may be absent | |
+| `main` | `red` or `blue`, may be absent | |
 """
 
 STOP = """\
@@ -82,7 +85,13 @@ def test_types_are_shown_once_and_only_if_there_is_something_to_show() -> None:
     types = Reference(CATALOG).parts()["types"]
 
     assert SQUARE in types
-    assert re.findall(r"^### (\w+)$", types, re.MULTILINE) == ["Round", "Square", "TraceContext", "ErrorBody"]
+    assert re.findall(r"^### (\w+)$", types, re.MULTILINE) == [
+        "Round",
+        "Square",
+        "Hole",
+        "TraceContext",
+        "ErrorBody",
+    ]
 
 
 @pytest.mark.parametrize("name", CATALOGS)

@@ -70,6 +70,16 @@ export interface DrawResult {
   parts: Colour[];
   done: boolean;
   note?: string;
+  /** Told if there is one. */
+  hole?: Hole | null;
+  keepers?: Record<string, string>;
+  main?: Colour;
+}
+
+/** What is missing. */
+export interface Hole {
+  /** Null if it has none. */
+  depth: number | null;
 }
 
 /** `{}`. */

@@ -18,7 +18,7 @@ from holdfast.server.listen import BadListen, Tcp, Unix
 from holdfast.telemetry import Tally
 from tests.fakes.client import Client, Refusal, client, page_bytes, start_params
 from tests.fakes.frames import CLOSE, Wire
-from tests.fakes.server import PATIENCE, descendants, eventually, held_program, inside, is_same
+from tests.fakes.server import PATIENCE, commands, eventually, held_program, inside, is_same
 
 # Listening.
 
@@ -128,10 +128,10 @@ async def test_a_detached_session_expires_and_its_processes_are_killed() -> None
     """A client that never comes back must not leave programs running for ever."""
     async with inside(sessions=SessionLimits(detached_seconds=0.05)) as server:
         talking = await Client.open(server.url)
-        before = descendants(os.getpid())
+        before = commands(os.getpid())
         await talking.start("p", "sh", "-c", "trap '' TERM HUP; sleep 1000 & wait")
         await talking.start("q", "sleep", "1000", tty=True)
-        family = descendants(os.getpid()) - before
+        family = commands(os.getpid()) - before
         await talking.abort()
 
         await eventually(lambda: not any(map(is_same, family)))
@@ -307,11 +307,11 @@ async def test_processes_of_an_expired_session_count_as_terminated() -> None:
 
 async def test_a_stop_says_goodbye_to_everybody_and_kills_everything() -> None:
     """Nothing of a server in a test, or in another program, outlives it."""
-    before = descendants(os.getpid())
+    before = commands(os.getpid())
     async with inside() as server:
         talking = await Client.open(server.url)
         await talking.start("p", "sleep", "1000")
-        family = descendants(os.getpid()) - before
+        family = commands(os.getpid()) - before
     farewell = await talking.ended()
     await talking.close()
 

@@ -15,6 +15,7 @@ from holdfast.config import AppLimits
 from holdfast.dialects.dialect import Client, Method, WireError
 from holdfast.dialects.scope import Scope, Starting
 from holdfast.dialects.shapes import Shape
+from holdfast.dialects.strays import Strays
 from holdfast.errors import HoldfastError
 from holdfast.telemetry import Telemetry
 from holdfast.wire import jsonrpc
@@ -67,6 +68,7 @@ class AppConversation:
         "endpoint",
         "numbers",
         "processes",
+        "strays",
         "unnamed",
         "valve",
     )
@@ -83,6 +85,8 @@ class AppConversation:
         self.unnamed: Scope[Run] = Scope(limit=limit)
         """Commands whose client gave them no name."""
         self.numbers = count()
+        self.strays = Strays()
+        """What ended processes and commands have left behind."""
         self.valve = Valve()
         self._initialized = False
         self._experimental = False
@@ -159,6 +163,7 @@ class AppConversation:
                 entry.cancel()
             else:
                 entry.abandon()
+        self.strays.end()
 
     def _entries(self) -> Iterator[Run | Starting]:
         for scope in (self.processes, self.commands, self.unnamed):

@@ -18,7 +18,7 @@ from collections.abc import Callable
 
 from holdfast.backend import Process, Valve
 from holdfast.errors import SignalFailed
-from holdfast.model import Chunk, Stream
+from holdfast.model import Chunk, Exit, Leftovers, Stream
 
 from .capped import Capped, Room
 from .drain import Drain
@@ -135,8 +135,8 @@ class Run:
         if self.exit_code is not None and not self._drain.unfinished:
             self._look()
 
-    def exited(self, seq: int, code: int) -> None:
-        self.exit_code = TIMED_OUT if self._timed_out else code
+    def exited(self, seq: int, exit: Exit) -> None:  # noqa: A002  (what it is called everywhere)
+        self.exit_code = TIMED_OUT if self._timed_out else exit.code
         self._drain.exited(self._loop.time())
         self._look()
 
@@ -174,22 +174,23 @@ class Run:
     # The end.
 
     def kill(self) -> None:
-        """Kill the process; its exit and its result follow."""
+        """Kill the process and everything it has started; its exit and its result follow."""
         self.killed = True
         try:
-            self.process.signal(signals.SIGKILL)
+            self.process.signal(signals.SIGKILL, tree=True)
         except SignalFailed as failed:
             _log.warning("process %d: %s", self.process.pid, failed)
 
     def _finish(self) -> None:
-        self._let_go()
+        # Whoever has left the group of a process that ended by itself is not in its way.
+        self._let_go(Leftovers.END if self.killed else Leftovers.END_GROUP)
         self._on_over(self)
         self._give_back()
 
     def abandon(self) -> None:
         """End it without a result.  May be called twice."""
         if not self.over:
-            self._let_go()
+            self._let_go(Leftovers.END)
             self._on_lost()
             self._give_back()
 
@@ -197,9 +198,9 @@ class Run:
         self.stdout.give_back()
         self.stderr.give_back()
 
-    def _let_go(self) -> None:
+    def _let_go(self, leftovers: Leftovers) -> None:
         self.over = True
         if self._timer is not None:
             self._timer.cancel()
             self._timer = None
-        self.process.forget(leftovers=True)
+        self.process.forget(leftovers)

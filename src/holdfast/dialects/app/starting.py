@@ -102,6 +102,7 @@ async def _start(
     started = endpoint.loop.time()
 
     def over(run: Run) -> None:
+        talk.strays.keep(process)
         _count(talk, "terminated" if run.killed else "error" if run.exit_code else "success", started)
         on_over(run)
 

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from enum import Enum
 
 from holdfast.backend import Backend
@@ -11,14 +12,19 @@ from holdfast.config import SessionLimits
 from holdfast.dialects.dialect import Breach, Client, Method, WireError
 from holdfast.dialects.expiry import Expiry
 from holdfast.dialects.scope import Starting
-from holdfast.errors import HoldfastError, OutOfTurn, SessionBusy
+from holdfast.errors import HoldfastError, LimitReached, OutOfTurn, SessionBusy
+from holdfast.model import Exit, Leftovers
 from holdfast.telemetry import Telemetry
 from holdfast.wire import jsonrpc
 from holdfast.wire.jsonrpc import Notification, Response
 
+from .archive import Archived
 from .explain import INVALID_REQUEST, explain
 from .feed import Feed
 from .sessions import Session, Sessions
+
+_FRESH = 1.0
+"""Seconds after its close in which a process is most likely read, and kept as it is."""
 
 
 class ExecEndpoint:
@@ -39,7 +45,9 @@ class ExecEndpoint:
         self.sessions = Sessions(self.limits)
         self.loop = loop
         self.telemetry = telemetry
-        self._closed: Expiry[Feed] = Expiry(self.limits.closed_seconds)
+        fresh = min(_FRESH, self.limits.closed_seconds / 2)
+        self._fresh: Expiry[Feed] = Expiry(fresh)
+        self._closed: Expiry[Feed | Archived] = Expiry(self.limits.closed_seconds - fresh)
         self._returned: Expiry[tuple[Session, int]] = Expiry(self.limits.detached_seconds)
         self._timer: asyncio.TimerHandle | None = None
 
@@ -51,8 +59,8 @@ class ExecEndpoint:
 
     # Comings and goings of clients.
 
-    async def resume(self, key: str, client: Client) -> Session:
-        """Give the session of that key to ``client``, unless its holder is alive.
+    async def resume(self, key: str, client: Client, *, by_force: bool) -> Session:
+        """Give the session of that key to ``client``, unless its holder is alive, or even then.
 
         A holder that looks attached is asked for a sign of life; one that has
         silently gone loses the session to the client who asks.
@@ -60,7 +68,9 @@ class ExecEndpoint:
         session = self.sessions.find(key)
         holder = session.client
         if holder is not None:
-            if await holder.is_alive(self.limits.probe_seconds):
+            # One that cannot come back takes its session with it.
+            by_force = by_force and holder.comes_back
+            if not by_force and await holder.is_alive(self.limits.probe_seconds):
                 raise SessionBusy(key)
             if session.client is holder:
                 holder.cut("the session was resumed by another connection")
@@ -77,8 +87,7 @@ class ExecEndpoint:
             self._end(session)
             return
         for feed in _feeds(session):
-            feed.roomy = True
-            feed.process.retain(self.limits.detached_bytes)
+            self._give_room(feed)
         session.valve.open()
         self.sessions.detach(session, self.loop.time())
         self._arm()
@@ -86,36 +95,106 @@ class ExecEndpoint:
     def caught_up(self, feed: Feed) -> None:
         """The client has everything: keep no more than for any attached client."""
         feed.roomy = False
-        feed.process.retain(self.limits.attached_bytes)
+        feed.process.retain(self._attached_bytes(feed))
 
-    def _end(self, session: Session) -> None:
+    def make_room(self, feed: Feed) -> None:
+        """A process was started, whose client may be gone already."""
+        if feed.session.client is None:
+            self._give_room(feed)
+        else:
+            self.caught_up(feed)
+
+    def _give_room(self, feed: Feed) -> None:
+        feed.roomy = True
+        feed.process.retain(max(self.limits.detached_bytes, self._attached_bytes(feed)))
+
+    def _attached_bytes(self, feed: Feed) -> int:
+        asked = feed.request.retain
+        return self.limits.attached_bytes if asked is None else max(1, asked)
+
+    async def finish(self, session: Session) -> list[int]:
+        """End a session now, with everything in it; return who could not be ended."""
+        self.sessions.close(session)
+        feeds = _feeds(session)
+        processes = [*session.strays.take(), *(feed.process for feed in feeds)]
         for entry in session.scope:
             if isinstance(entry, Starting):
                 entry.cancel()
+        for feed in feeds:
+            feed.terminated = True
+        try:
+            ended = await asyncio.gather(*(process.terminate() for process in processes))
+        finally:
+            self._end(session)
+        return [pid for each in ended for pid in each.survivors]
+
+    def _end(self, session: Session) -> None:
+        session.strays.end()
+        for entry in session.scope:
+            if isinstance(entry, Starting):
+                entry.cancel()
+            elif isinstance(entry, Archived):
+                self.restore(session, entry).process.forget()
             else:
                 entry.terminated = True
-                if entry.process.exit_code is None:
+                if entry.process.exit is None:
                     self._finished(entry, "terminated")
-                entry.process.forget(leftovers=True)
+                entry.process.forget(Leftovers.END)
 
     # Ends of processes.
 
-    def exited(self, feed: Feed, code: int) -> None:
-        self._finished(feed, "terminated" if feed.terminated else "error" if code else "success")
+    def exited(self, feed: Feed, exit: Exit) -> None:  # noqa: A002  (what it is called everywhere)
+        self._finished(feed, "terminated" if feed.terminated else "error" if exit.code else "success")
 
     def _finished(self, feed: Feed, result: str) -> None:
         self.telemetry.process_finished(result, self.loop.time() - feed.started)
 
     def closed(self, feed: Feed) -> None:
-        self._closed.add(feed, self.loop.time())
+        self._fresh.add(feed, self.loop.time())
         self._arm()
+
+    def find(self, session: Session, name: str) -> Feed | Starting | None:
+        """The process of that name, as it is, or was when it had ended."""
+        entry = session.scope.find(name)
+        return self.restore(session, entry) if isinstance(entry, Archived) else entry
+
+    def restore(self, session: Session, entry: Archived) -> Feed:
+        return entry.restore(session, self.backend, self)
+
+    def _archive(self, feed: Feed) -> None:
+        """Keep an ended process for the rest of its time, in as little memory as can be."""
+        scope = feed.session.scope
+        if scope.find(feed.name) is not feed:
+            return  # Its session has ended.
+        archived = Archived.of(feed)
+        if archived is not None:
+            scope.replace(feed.name, archived)
+        self._closed.add(archived or feed, self.loop.time())
+
+    def _evict(self, entry: Feed | Archived) -> None:
+        """The time of an ended process is over."""
+        if isinstance(entry, Archived):
+            session = self.sessions.get(entry.key)
+            if session is None or session.scope.find(entry.name) is not entry:
+                return
+            feed = self.restore(session, entry)
+        else:
+            feed = entry
+        feed.session.scope.release(feed.name)
+        feed.process.forget()
+        feed.session.strays.keep(feed.process)
 
     # One timer for everything that ends by itself.
 
     def _arm(self) -> None:
         if self._timer is not None:
             return
-        deadlines = (self.sessions.next_deadline, self._closed.next_deadline, self._returned.next_deadline)
+        deadlines = (
+            self.sessions.next_deadline,
+            self._fresh.next_deadline,
+            self._closed.next_deadline,
+            self._returned.next_deadline,
+        )
         next_deadline = min((deadline for deadline in deadlines if deadline is not None), default=None)
         if next_deadline is not None:
             self._timer = self.loop.call_at(next_deadline, self._on_timer)
@@ -125,9 +204,10 @@ class ExecEndpoint:
         now = self.loop.time()
         for session in self.sessions.expire(now):
             self._end(session)
-        for feed in self._closed.due(now):
-            feed.session.scope.release(feed.name)
-            feed.process.forget()
+        for feed in self._fresh.due(now):
+            self._archive(feed)
+        for entry in self._closed.due(now):
+            self._evict(entry)
         for session, turn in self._returned.due(now):
             if session.turn == turn:
                 for feed in _feeds(session):
@@ -148,6 +228,10 @@ def _feeds(session: Session) -> list[Feed]:
     return [entry for entry in session.scope if isinstance(entry, Feed)]
 
 
+_MOST_WAITING = 1024
+"""Requests of a connection that wait while processes are given time to end."""
+
+
 class Stage(Enum):
     """How far the handshake is."""
 
@@ -161,7 +245,7 @@ class Stage(Enum):
 class ExecConversation:
     """One client's talk, from the handshake on.  Implements ``dialect.Conversation``."""
 
-    __slots__ = ("_session", "client", "endpoint", "stage")
+    __slots__ = ("_behind", "_session", "_waiting", "client", "endpoint", "stage")
 
     binary = True
     decode = staticmethod(jsonrpc.decode)
@@ -171,6 +255,8 @@ class ExecConversation:
         self.client = client
         self.stage = Stage.NEW
         self._session: Session | None = None
+        self._waiting = 0
+        self._behind = False
 
     @property
     def session(self) -> Session:
@@ -178,8 +264,13 @@ class ExecConversation:
         assert self._session is not None
         return self._session
 
-    async def begin(self, resume: str | None) -> Session:
-        """Open or resume the client's session."""
+    async def begin(self, resume: str | None, *, extended: bool, by_force: bool = False) -> Session:
+        """Open or resume the client's session.
+
+        Args:
+            extended: Whether the client knows our extensions.
+            by_force: Whether a client that has the session loses it.
+        """
         if self.stage is not Stage.NEW:
             raise OutOfTurn("initialize may only be sent once per connection")
         # Taken back on failure: the client may try again.
@@ -188,11 +279,35 @@ class ExecConversation:
             if resume is None:
                 self._session = self.endpoint.sessions.open(self.client)
             else:
-                self._session = await self.endpoint.resume(resume, self.client)
+                self._session = await self.endpoint.resume(resume, self.client, by_force=by_force)
         except BaseException:
             self.stage = Stage.NEW
             raise
+        self._session.extended = extended
+        if self._behind:
+            self._session.valve.shut()
         return self._session
+
+    async def finish(self) -> list[int]:
+        """End the client's session; it may open another one.  Return who could not be ended."""
+        session, self._session = self.session, None
+        self.stage = Stage.NEW
+        return await self.endpoint.finish(session)
+
+    @contextmanager
+    def waiting_for_end(self, *, counted: bool) -> Iterator[None]:
+        """Wait for the end of a process, which may take long if it is ``counted``.
+
+        Raises:
+            LimitReached: Too many wait already.
+        """
+        if counted and self._waiting >= _MOST_WAITING:
+            raise LimitReached("requests waiting for the end of a process", _MOST_WAITING)
+        self._waiting += counted
+        try:
+            yield
+        finally:
+            self._waiting -= counted
 
     def gate(self, method: Method) -> None:
         if not method.family:
@@ -213,10 +328,12 @@ class ExecConversation:
         raise Breach(f"response to a request that was never sent: id {response.id}")
 
     def congested(self) -> None:
+        self._behind = True
         if self._session is not None:
             self._session.valve.shut()
 
     def drained(self) -> None:
+        self._behind = False
         if self._session is not None:
             self._session.valve.open()
 

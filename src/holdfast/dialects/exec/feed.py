@@ -6,14 +6,16 @@ made when the process started.
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import Protocol
 
 import msgspec
 
 from holdfast.backend import Process
 from holdfast.dialects import base64
-from holdfast.model import Chunk, Stream
+from holdfast.model import Chunk, Exit, Stream
 
+from . import describe
 from .sessions import Session
 
 _encode = msgspec.json.Encoder().encode
@@ -25,9 +27,21 @@ _SMALL = 4096
 class Record(Protocol):
     """Whoever keeps account of the processes of all sessions."""
 
-    def exited(self, feed: Feed, code: int) -> None: ...
+    def exited(self, feed: Feed, exit: Exit) -> None: ...  # noqa: A002  (what it is called everywhere)
 
     def closed(self, feed: Feed) -> None: ...
+
+
+@dataclass(frozen=True, slots=True)
+class Request:
+    """What is remembered of the request for a process."""
+
+    about: bytes
+    """What a list says of it: members of a JSON object."""
+    fingerprint: bytes
+    """The same for equal requests; empty if nobody will ask."""
+    retain: int | None
+    """Bytes of output to keep, if the client said how many."""
 
 
 class Feed:
@@ -37,14 +51,27 @@ class Feed:
     away; then nothing is told, and what was missed can be read.
     """
 
-    __slots__ = ("_name", "_record", "name", "process", "roomy", "session", "started", "terminated")
+    __slots__ = (
+        "_name",
+        "_record",
+        "name",
+        "process",
+        "request",
+        "roomy",
+        "session",
+        "started",
+        "terminated",
+    )
 
-    def __init__(self, session: Session, name: str, process: Process, record: Record, *, now: float) -> None:
+    def __init__(
+        self, session: Session, name: str, process: Process, record: Record, request: Request, *, now: float
+    ) -> None:
         self.session = session
         self._record = record
         self._name = _encode(name)
         self.name = name
         self.process = process
+        self.request = request
         self.started = now
         self.terminated = False
         """Whether anybody asked for its end; only for the record."""
@@ -78,14 +105,15 @@ class Feed:
     def ended(self, stream: Stream) -> None:
         pass  # Not told to clients of this dialect.
 
-    def exited(self, seq: int, code: int) -> None:
+    def exited(self, seq: int, exit: Exit) -> None:  # noqa: A002  (what it is called everywhere)
         client = self.session.client
         if client is not None:
             client.send(
                 b'{"method":"process/exited","params":{"processId":%b,"seq":%d,"exitCode":%d,'
-                b'"sandboxDenied":false}}' % (self._name, seq, code)
+                b'"sandboxDenied":false%b}}'
+                % (self._name, seq, exit.code, describe.of_exit(exit, extended=self.session.extended))
             )
-        self._record.exited(self, code)
+        self._record.exited(self, exit)
         self.started = 0.0  # What is kept of an ended process should be small: this is told by now.
 
     def closed(self, seq: int) -> None:

@@ -1,4 +1,4 @@
-"""The shapes of the exec dialect on the wire; camelCase lives here and nowhere else (pure)."""
+"""What clients of the exec dialect say, as shapes; their camelCase lives here and nowhere else (pure)."""
 
 from __future__ import annotations
 
@@ -7,12 +7,11 @@ from enum import Enum
 from typing import Annotated, Any
 
 import msgspec
-from msgspec import UNSET, Meta, UnsetType
+from msgspec import Meta
 
 from holdfast.dialects import base64, paths
-from holdfast.dialects.shapes import U16, U64, Shape, Usize, decoded
+from holdfast.dialects.shapes import U16, U64, Shape, Usize, camel, decoded
 from holdfast.errors import BadRequest
-from holdfast.model import Stream
 
 
 def _checked(read: Callable[[str], Any]) -> Meta:
@@ -48,12 +47,16 @@ def _read_uuid(text: str) -> None:
             raise BadRequest(f"invalid group length in group {index}: expected {length}, found {len(group)}")
 
 
+def _within_u64(*counts: int | None) -> None:
+    """The decoder's own bounds end at 63 bits."""
+    for count in counts:
+        if count is not None and count >= 2**64:
+            raise ValueError("invalid number")
+
+
 PathText = Annotated[str, _checked(paths.parse)]
 Base64Text = Annotated[str, _checked(base64.decode)]
 UuidText = Annotated[str, _checked(_read_uuid)]
-
-
-# Params.
 
 
 class InitializeParams(Shape):
@@ -63,6 +66,11 @@ class InitializeParams(Shape):
     """What the client calls itself; for the record."""
     resume_session_id: str | None = None
     """The session to resume; null opens a new one."""
+    holdfast: U64 | None = None
+    """The version of the extensions that the client knows: 1.  It is then told all that they have to tell."""
+
+    def __post_init__(self) -> None:
+        _within_u64(self.holdfast)
 
 
 class Metadata(Shape):
@@ -132,6 +140,37 @@ class ShellSnapshot(Shape):
     wire_name = "ShellSnapshotRequest"
 
 
+class TerminalSize(Shape):
+    """Rows and columns of characters, at least 1 each."""
+
+    wire_name = "TerminalSize"
+
+    rows: U16
+    cols: U16
+
+
+class ResourceLimits(Shape):
+    """What a process and everything it starts may use together; at least 1 each."""
+
+    wire_name = "ResourceLimits"
+
+    memory_bytes: U64 | None = None
+    cpu_seconds: U64 | None = None
+    processes: U64 | None = None
+    """At once, the first included."""
+    open_files: U64 | None = None
+    """Of each process."""
+
+    def __post_init__(self) -> None:
+        _within_u64(self.memory_bytes, self.cpu_seconds, self.processes, self.open_files)
+
+    def values(self) -> dict[str, int]:
+        """The limits that were given, by their names on the wire."""
+        return {
+            camel(name): value for name, value in msgspec.structs.asdict(self).items() if value is not None
+        }
+
+
 class StartParams(Shape):
     wire_name = "WireExecParams"
 
@@ -163,6 +202,34 @@ class StartParams(Shape):
     """Checked and not used."""
     network_proxy: NetworkProxy | None = None
     """Refused unless null."""
+    size: TerminalSize | None = None
+    """The terminal's; only with ``tty``."""
+    timeout_ms: U64 | None = None
+    """End it after so long."""
+    idle_timeout_ms: U64 | None = None
+    """End it when it has neither said nor been given anything for so long."""
+    grace_ms: U64 | None = None
+    """When it is ended for one of these reasons: SIGTERM first, and the end so much later."""
+    drain_ms: U64 | None = None
+    """Close its output so long after its exit, whoever holds it open."""
+    retain_bytes: U64 | None = None
+    """Output to keep, instead of 1 MiB."""
+    output_bytes_limit: U64 | None = None
+    """End it when it has said more."""
+    limits: ResourceLimits | None = None
+    """What it may use."""
+    idempotent: bool = False
+    """If this very request was made before, answer with the process that it started."""
+
+    def __post_init__(self) -> None:
+        _within_u64(
+            self.timeout_ms,
+            self.idle_timeout_ms,
+            self.grace_ms,
+            self.drain_ms,
+            self.retain_bytes,
+            self.output_bytes_limit,
+        )
 
 
 class ReadParams(Shape):
@@ -177,9 +244,7 @@ class ReadParams(Shape):
     """Hold an empty answer back for so long, until there is output, exit or close; null is 0."""
 
     def __post_init__(self) -> None:
-        # The decoder's own bounds end at 63 bits.
-        if max(self.after_seq or 0, self.max_bytes or 0, self.wait_ms or 0) >= 2**64:
-            raise ValueError("invalid number")
+        _within_u64(self.after_seq, self.max_bytes, self.wait_ms)
 
 
 class WriteParams(Shape):
@@ -194,6 +259,15 @@ class WriteParams(Shape):
 
 class SignalName(Enum):
     INTERRUPT = "interrupt"
+    TERMINATE = "terminate"
+    KILL = "kill"
+    """Needs ``tree``, or a client that knows the extensions: others are told that it does not exist."""
+    HANGUP = "hangup"
+    QUIT = "quit"
+    USER1 = "user1"
+    USER2 = "user2"
+    STOP = "stop"
+    CONTINUE = "continue"
 
 
 class SignalParams(Shape):
@@ -201,148 +275,58 @@ class SignalParams(Shape):
 
     process_id: str
     signal: SignalName
+    tree: bool | None = None
+    """To everybody that it has started, instead of its process group."""
 
 
 class TerminateParams(Shape):
     wire_name = "TerminateParams"
 
     process_id: str
+    grace_ms: U64 | None = None
+    """SIGTERM first, and the end so much later.  If given, what an exited one left behind is ended too."""
+
+    def __post_init__(self) -> None:
+        _within_u64(self.grace_ms)
 
 
-# Results.
+class WaitParams(Shape):
+    wire_name = "WaitParams"
+
+    process_id: str
+    wait_ms: U64 | None = None
+    """Wait so long for the exit; null is 0."""
+
+    def __post_init__(self) -> None:
+        _within_u64(self.wait_ms)
 
 
-class InitializeResult(Shape):
+class CloseStdinParams(Shape):
+    wire_name = "CloseStdinParams"
+
+    process_id: str
+    write_id: str | None = None
+    """The same one takes effect once, as with ``process/write``."""
+
+
+class ResizeParams(Shape):
+    wire_name = "ResizeParams"
+
+    process_id: str
+    size: TerminalSize
+
+
+class TakeOverParams(Shape):
+    wire_name = "TakeOverParams"
+
     session_id: str
-    """Name it in ``resumeSessionId`` to come back."""
-    environment_info: EnvironmentInfo
+    client_name: str = ""
+    """What the client calls itself; for the record."""
+    holdfast: U64 | None = None
+    """As in ``initialize``."""
 
-
-class ShellInfo(Shape):
-    name: str
-    path: str
-
-
-class Capabilities(Shape):
-    """What this server can do beyond processes; true only if it works."""
-
-    network_proxy_launch: bool = False
-    network_proxy_review_domains: bool = False
-    credential_masking: bool = False
-    credential_masking_custom_providers: bool = False
-    capability_discovery_sandbox: bool = False
-    fs_watch_missing: bool = False
-    capability_discovery_v2: bool = msgspec.field(default=False, name="capabilityDiscoveryV2")
-    environment_config_read: bool = False
-    http_header_env_vars: bool = False
-    sandboxed_file_streaming: bool = False
-    file_write_streaming: bool = False
-    shell_snapshot_v2: bool = msgspec.field(default=False, name="shellSnapshotV2")
-    windows_mxc: bool = False
-    linux_root_write_preserves_devices: bool = False
-    linux_approved_root_write_preserves_restrictions: bool = False
-
-
-class EnvironmentInfo(Shape):
-    shell: ShellInfo
-    """The login shell of the server's user."""
-    executor_version: str
-    """The version of holdfast."""
-    provider_id: str
-    """``sha256:HEX``, the same for as long as the host's installation."""
-    cwd: str
-    """URI of the server's directory."""
-    user_home_dir: str | UnsetType
-    """URI; absent if there is none."""
-    platform_os: str
-    """``linux``."""
-    prepend_path_dirs: list[str]
-    """Empty."""
-    temporary_directories: list[str]
-    """URIs, from the server's ``TMPDIR``; empty if it is not set."""
-    temp_dir: str
-    """URI of the directory for temporary files."""
-    capabilities: Capabilities
-    """Optional features; all false in this version."""
-
-
-class StatusResult(Shape):
-    status: str = "ready"
-    """``ready``."""
-
-
-class StartResult(Shape):
-    process_id: str
-    sandbox_type: str = "none"
-    """``none``."""
-
-
-class WriteResult(Shape):
-    status: str
-    """``accepted``, ``stdinClosed``, ``unknownProcess`` or ``starting``."""
-
-
-class TerminateResult(Shape):
-    running: bool
-    """Whether there was something to end."""
-
-
-# Put together from bytes where they are sent; these say what the bytes are.
-
-
-class OutputChunk(Shape):
-    """Bytes of one stream, with their number."""
-
-    seq: U64
-    stream: Stream
-    chunk: Base64Text
-    """The bytes, in base64."""
-
-
-class ReadResult(Shape):
-    chunks: list[OutputChunk]
-    """What is kept, in order."""
-    next_seq: U64
-    """With ``maxBytes`` and chunks: one more than the last chunk.  Otherwise the number of the next event."""
-    exited: bool
-    """Whether the process has ended."""
-    exit_code: int | None
-    """128 + n after death by signal n; null while the process runs."""
-    closed: bool
-    """Whether its output has ended too."""
-    failure: str | None
-    """Null."""
-    sandbox_denied: bool
-    """False."""
-
-
-class ProcessOutput(Shape):
-    """A process has written something."""
-
-    process_id: str
-    seq: U64
-    """Output, exit and close of a process share one gapless series of numbers."""
-    stream: Stream
-    chunk: Base64Text
-    """The bytes, in base64; at most 64 KiB of them."""
-
-
-class ProcessExited(Shape):
-    """A process has ended; output may follow that somebody else writes."""
-
-    process_id: str
-    seq: U64
-    exit_code: int
-    """128 + n after death by signal n."""
-    sandbox_denied: bool
-    """False."""
-
-
-class ProcessClosed(Shape):
-    """A process has ended and so has its output: nothing follows."""
-
-    process_id: str
-    seq: U64
+    def __post_init__(self) -> None:
+        _within_u64(self.holdfast)
 
 
 # Decoding.
@@ -380,8 +364,3 @@ def decode_unit(value: Any) -> None:
     """Params of a method that takes none: absent, null or ``{}``."""
     if value is not None and value != {}:
         decoded(value, type(None))
-
-
-def optional(value: str | None) -> str | UnsetType:
-    """A member that is left out when there is nothing to say."""
-    return UNSET if value is None else value

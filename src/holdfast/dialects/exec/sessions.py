@@ -2,7 +2,7 @@
 
 What must hold:
 
-1. A session has at most one client; nobody takes it from a client that is alive.
+1. A session has at most one client; nobody takes it from a client that is alive without saying so.
 2. A session without a client is removed when its time is over, not before, and
    not if a client came back in the meantime.
 """
@@ -18,22 +18,28 @@ from holdfast.config import SessionLimits
 from holdfast.dialects.dialect import Client
 from holdfast.dialects.expiry import Expiry
 from holdfast.dialects.scope import Scope
+from holdfast.dialects.strays import Strays
 from holdfast.errors import LimitReached, SessionBusy, SessionUnknown
 
 if TYPE_CHECKING:
+    from .archive import Archived
     from .feed import Feed
 
 
 class Session:
     """One client's processes, and the client while it is there."""
 
-    __slots__ = ("client", "key", "scope", "turn", "valve")
+    __slots__ = ("client", "extended", "key", "scope", "strays", "turn", "valve")
 
     def __init__(self, key: str, *, names: int) -> None:
         self.key = key
-        self.scope: Scope[Feed] = Scope(limit=names)
+        self.scope: Scope[Feed | Archived] = Scope(limit=names)
         self.client: Client | None = None
         self.valve = Valve()
+        self.strays = Strays()
+        """What processes left behind that are no longer kept."""
+        self.extended = False
+        """Whether the client knows our extensions."""
         self.turn = 0
         """Counts comings and goings, so that an old deadline is known to be one."""
 
@@ -61,6 +67,10 @@ class Sessions:
         self._sessions[session.key] = session
         self.attach(session, client)
         return session
+
+    def get(self, key: str) -> Session | None:
+        """The session of that key, if there is one."""
+        return self._sessions.get(key)
 
     def find(self, key: str) -> Session:
         """The session of that key.

@@ -57,7 +57,7 @@ async def command(process: FakeProcess, params: dict[str, Any]) -> Any:
     answer = await scene.start("command/exec", params)
     process.say(b"x" * 200)
     process.say(b"y", Stream.STDERR)
-    process.exit(1)
+    process.end(1)
     process.close()
     return msgspec.to_builtins(await answer)
 
@@ -100,7 +100,7 @@ async def test_what_is_told_is_exactly_of_its_type() -> None:
     for each in (process, other):
         each.say(b"hi")
         each.say(b"x" * (2 << 20), Stream.STDERR)
-        each.exit(0)
+        each.end(0)
         each.close()
 
     told = {notice.name: notice.params for notice in CATALOG.told}

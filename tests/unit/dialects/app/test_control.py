@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import logging
 import signal
 from typing import Any
 
@@ -11,8 +12,8 @@ import pytest
 from holdfast.dialects.app.explain import explain
 from holdfast.dialects.app.family import COMMAND, PROCESS, Family
 from holdfast.errors import HoldfastError
-from holdfast.model import Size, WriteStatus
-from tests.fakes.app_talk import AppTalk, Pipes, ready
+from holdfast.model import Leftovers, Size, WriteStatus
+from tests.fakes.app_talk import AppTalk, Immortal, Pipes, ready
 from tests.fakes.dialects import FakeProcess
 
 METHODS = {
@@ -247,20 +248,35 @@ async def test_the_first_mistake_of_a_resize_is_told(family: Family) -> None:
 
 
 @BOTH
-async def test_a_kill_ends_the_whole_group_and_may_be_repeated(family: Family) -> None:
+async def test_a_kill_takes_the_whole_tree_and_may_be_repeated(family: Family) -> None:
     scene = await running(family)
 
     assert await scene.kill() == {}
     assert await scene.kill() == {}
 
-    assert scene.calls == [("signal", signal.SIGKILL)] * 2
+    assert scene.calls == [("signal", signal.SIGKILL, "tree")] * 2
+
+
+@BOTH
+async def test_a_kill_that_the_system_refuses_is_logged_and_the_process_goes_on(
+    family: Family, caplog: pytest.LogCaptureFixture
+) -> None:
+    """Its timeout may ask for the same, and has nobody to tell."""
+    scene = await running(family, Immortal())
+
+    with caplog.at_level(logging.WARNING):
+        answer = await scene.kill()
+
+    assert answer == {}
+    assert caplog.messages == ["process 1: signal not delivered: Operation not permitted"]
+    assert scene.calls == [("signal", signal.SIGKILL, "tree")]
 
 
 @BOTH
 async def test_from_the_exit_on_nothing_reaches_the_process(family: Family) -> None:
     """Also while the rest of its output is awaited; then its name is unknown."""
     scene = await running(family)
-    scene.process.exit(0)
+    scene.process.end(0)
 
     draining = [await scene.write(deltaBase64="YQ=="), await scene.resize(), await scene.kill()]
     scene.process.close()
@@ -268,7 +284,7 @@ async def test_from_the_exit_on_nothing_reaches_the_process(family: Family) -> N
 
     assert draining == [(-32600, family.over("p"))] * 3
     assert over == [(-32600, family.unknown("p"))] * 3
-    assert scene.calls == [("forget", "leftovers")]
+    assert scene.calls == [("forget", Leftovers.END_GROUP)]
 
 
 @BOTH

@@ -15,6 +15,7 @@ from holdfast.dialects.app.methods import METHODS
 from holdfast.dialects.dialect import Conversation, UnknownMethod, WireError
 from holdfast.dialects.shapes import Nothing
 from holdfast.errors import HoldfastError
+from holdfast.model import Leftovers
 from holdfast.telemetry import Silent
 from holdfast.wire.jsonrpc import Notification, Request, Response
 from tests.fakes.app_talk import CLIENT, AppLoop, AppTalk, ready
@@ -193,16 +194,49 @@ async def test_everything_of_a_client_ends_with_its_connection() -> None:
     await scene.start("process/spawn", {**SPAWN, "processHandle": "draining"})
     await scene.start("command/exec", {"command": ["x"], "processId": "c"})
     await scene.start("command/exec", {"command": ["x"]})
-    processes[1].exit(0)
+    processes[1].end(0)
     given_up: list[str] = []
     scene.talk.commands.reserve("starting").cancel_with(lambda: given_up.append("starting"))
 
     scene.talk.ended()
 
-    assert [process.calls[-1] for process in processes] == [("forget", "leftovers")] * 4
+    assert [process.calls[-1] for process in processes] == [("forget", Leftovers.END)] * 4
     assert given_up == ["starting"]
     assert scene.loop.timers == []
     assert scene.client.raw == []
+
+
+@pytest.mark.parametrize(
+    ("method", "params"),
+    [("process/spawn", SPAWN), ("command/exec", {"command": ["x"]})],
+)
+async def test_what_a_process_left_behind_lives_as_long_as_its_connection(
+    method: str, params: dict[str, Any]
+) -> None:
+    """A daemon that a command has started serves the next one, and nobody after that."""
+    scene = await ready(process := FakeProcess())
+    await scene.start(method, params)
+    process.has_leftovers = True
+    process.end(0)
+    process.close()
+    before = process.calls[1:]
+
+    scene.talk.ended()
+    scene.talk.ended()
+
+    assert before == [("forget", Leftovers.END_GROUP)]
+    assert process.calls[1:] == [*before, ("forget", Leftovers.END)]
+
+
+async def test_a_process_that_left_nobody_behind_is_not_kept() -> None:
+    scene = await ready(process := FakeProcess())
+    await scene.start("process/spawn", SPAWN)
+    process.end(0)
+    process.close()
+
+    scene.talk.ended()
+
+    assert process.calls[1:] == [("forget", Leftovers.END_GROUP)]
 
 
 async def test_clients_do_not_see_each_others_processes() -> None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import logging
 import signal
 from typing import Any
 
@@ -11,8 +10,8 @@ import pytest
 from holdfast.backend import Valve
 from holdfast.dialects.app.capped import Room
 from holdfast.dialects.app.run import TIMED_OUT, Run
-from holdfast.model import Stream
-from tests.fakes.app_talk import HARD, QUIET, AppLoop, Immortal, Pipes, terms
+from holdfast.model import Leftovers, Stream
+from tests.fakes.app_talk import HARD, QUIET, AppLoop, Pipes, terms
 from tests.fakes.dialects import FakeProcess
 
 ERR = Stream.STDERR
@@ -43,7 +42,9 @@ class Scene:
         return self.process
 
 
-FORGOTTEN = ("forget", "leftovers")
+BY_ITSELF = ("forget", Leftovers.END_GROUP)
+ENDED = ("forget", Leftovers.END)
+KILLED = ("signal", signal.SIGKILL, "tree")
 
 
 # Output.
@@ -100,12 +101,12 @@ def test_the_result_comes_when_all_output_has_ended() -> None:
     scene = Scene(FakeProcess())
     scene.process.say(b"x")
 
-    scene.process.exit(3)
+    scene.process.end(3)
     between = list(scene.told)
     scene.process.close()
 
     assert (between, scene.told) == ([], [("over", 3)])
-    assert scene.process.calls[1:] == [FORGOTTEN]
+    assert scene.process.calls[1:] == [BY_ITSELF]
     assert scene.loop.timers == []
     assert not scene.run.drain_timed_out
     assert not scene.run.torn
@@ -113,7 +114,7 @@ def test_the_result_comes_when_all_output_has_ended() -> None:
 
 def test_silence_after_the_exit_brings_the_result() -> None:
     scene = Scene()
-    scene.process.exit(0)
+    scene.process.end(0)
 
     scene.loop.move(QUIET / 2)
     scene.process.say(b"late")
@@ -123,12 +124,12 @@ def test_silence_after_the_exit_brings_the_result() -> None:
 
     assert scene.told == [("over", 0)]
     assert scene.run.stdout.kept() == b"late"
-    assert not scene.run.drain_timed_out
+    assert (scene.run.drain_timed_out, scene.run.torn) == (False, True)
 
 
 def test_whoever_goes_on_talking_is_cut_off_at_the_hard_deadline() -> None:
     scene = Scene()
-    scene.process.exit(0)
+    scene.process.end(0)
 
     for _ in range(int(HARD / QUIET * 2) - 1):
         scene.loop.move(QUIET / 2)
@@ -143,7 +144,7 @@ def test_whoever_goes_on_talking_is_cut_off_at_the_hard_deadline() -> None:
 
 def test_without_a_window_of_silence_a_silent_holder_is_awaited_to_the_hard_deadline() -> None:
     scene = Scene(quiet=None)
-    scene.process.exit(0)
+    scene.process.end(0)
 
     scene.loop.move(HARD - QUIET)
     assert not scene.run.over
@@ -157,7 +158,7 @@ def test_without_a_window_of_silence_a_silent_holder_is_awaited_to_the_hard_dead
 def test_what_is_ready_at_a_deadline_wins_over_it(stream: Stream) -> None:
     """The child wrote in time; that nobody has looked yet is not its fault."""
     scene = Scene(streamed=True)
-    scene.process.exit(0)
+    scene.process.end(0)
 
     scene.pipes.ready.append((stream, b"ready"))
     scene.loop.move(QUIET)
@@ -170,7 +171,7 @@ def test_what_is_ready_at_a_deadline_wins_over_it(stream: Stream) -> None:
 
 def test_what_is_ready_at_the_hard_deadline_is_the_last_that_is_told() -> None:
     scene = Scene(streamed=True, quiet=None)
-    scene.process.exit(0)
+    scene.process.end(0)
 
     scene.pipes.ready.append((Stream.STDOUT, b"last"))
     scene.loop.move(HARD)
@@ -185,19 +186,19 @@ def test_when_the_last_look_finds_the_end_there_is_one_result() -> None:
             self.close()
 
     scene = Scene(Ending())
-    scene.process.exit(0)
+    scene.process.end(0)
 
     scene.loop.move(QUIET)
 
     assert scene.told == [("over", 0)]
-    assert scene.process.calls.count(FORGOTTEN) == 1
+    assert scene.process.calls.count(BY_ITSELF) == 1
 
 
 def test_output_beyond_the_cap_is_no_reason_to_wait() -> None:
     """Nobody will hear it."""
     scene = Scene(cap=1)
     scene.process.say(b"ab")
-    scene.process.exit(0)
+    scene.process.end(0)
 
     scene.loop.move(QUIET / 2)
     scene.process.say(b"c")
@@ -208,7 +209,7 @@ def test_output_beyond_the_cap_is_no_reason_to_wait() -> None:
 
 def test_when_every_cap_is_reached_after_the_exit_the_result_comes_at_once() -> None:
     scene = Scene(streamed=True, cap=1, quiet=None)
-    scene.process.exit(0)
+    scene.process.end(0)
 
     scene.process.say(b"ab")
     scene.process.say(b"cd", ERR)
@@ -225,7 +226,7 @@ def test_when_every_cap_was_reached_before_the_exit_the_result_comes_with_it(qui
     scene.process.say(b"ab")
     scene.process.say(b"cd", ERR)
 
-    scene.process.exit(0)
+    scene.process.end(0)
     scene.loop.move(0)
 
     assert scene.told[2:] == [("over", 0)]
@@ -243,9 +244,9 @@ def test_when_one_stream_ends_and_the_other_is_at_its_cap_the_result_comes_at_on
     if ended_first:
         scene.run.ended(ERR)
         assert not scene.run.over
-        scene.process.exit(0)
+        scene.process.end(0)
     else:
-        scene.process.exit(0)
+        scene.process.end(0)
         scene.loop.move(0)
         assert not scene.run.over
         scene.run.ended(ERR)
@@ -257,7 +258,7 @@ def test_when_one_stream_ends_and_the_other_is_at_its_cap_the_result_comes_at_on
 
 def test_the_end_of_a_terminal_is_the_end_of_everything() -> None:
     scene = Scene(terminal=True, streamed=True, quiet=None)
-    scene.process.exit(0)
+    scene.process.end(0)
 
     scene.run.ended(Stream.PTY)
     scene.loop.move(0)
@@ -268,7 +269,7 @@ def test_the_end_of_a_terminal_is_the_end_of_everything() -> None:
 def test_output_that_ends_though_late_was_not_cut_off() -> None:
     """A server that was held up finds the last words and the end of the output together."""
     scene = Scene(FakeProcess(), quiet=None)
-    scene.process.exit(0)
+    scene.process.end(0)
     scene.loop.now += HARD + 1
 
     scene.process.say(b"last words")
@@ -283,7 +284,7 @@ def test_output_that_ends_though_late_was_not_cut_off() -> None:
 
 
 def test_a_process_whose_time_is_over_is_killed_and_its_code_says_so() -> None:
-    """Its group ends with it, and its output so far is kept."""
+    """Everybody it has started ends with it, and its output so far is kept."""
     scene = Scene(timeout=10.0)
     scene.process.say(b"so far")
 
@@ -291,10 +292,11 @@ def test_a_process_whose_time_is_over_is_killed_and_its_code_says_so() -> None:
     before = list(scene.process.calls)
     scene.loop.move(0.5)
     after = list(scene.process.calls)
-    scene.process.exit(137)
+    scene.process.end(137)
     scene.process.close()
 
-    assert (before, after[1:]) == ([("retain", 0)], [("signal", signal.SIGKILL)])
+    assert (before, after[1:]) == ([("retain", 0)], [KILLED])
+    assert scene.process.calls[-1] == ENDED
     assert scene.told == [("over", TIMED_OUT)]
     assert scene.run.stdout.kept() == b"so far"
     assert scene.run.torn
@@ -304,11 +306,11 @@ def test_a_process_whose_time_is_over_is_killed_and_its_code_says_so() -> None:
 def test_a_time_that_is_over_after_the_exit_changes_nothing() -> None:
     """Whoever holds the output open is not the process."""
     scene = Scene(timeout=1.0, quiet=None)
-    scene.process.exit(3)
+    scene.process.end(3)
 
     scene.loop.move(1.5)
 
-    assert ("signal", signal.SIGKILL) not in scene.process.calls
+    assert KILLED not in scene.process.calls
     assert (scene.run.over, scene.run.exit_code) == (False, 3)
     scene.loop.move(0.5)
     assert scene.told == [("over", 3)]
@@ -319,7 +321,7 @@ def test_no_time_at_all_is_a_time() -> None:
 
     scene.loop.move(0)
 
-    assert scene.process.calls[1:] == [("signal", signal.SIGKILL)]
+    assert scene.process.calls[1:] == [KILLED]
 
 
 def test_a_time_beyond_all_clocks_is_taken() -> None:
@@ -329,14 +331,20 @@ def test_a_time_beyond_all_clocks_is_taken() -> None:
     assert scene.loop.timers[0].when - scene.loop.now < 10**9
 
 
-def test_a_process_that_cannot_be_killed_is_logged_and_goes_on(caplog: pytest.LogCaptureFixture) -> None:
-    scene = Scene(Immortal())
+# Killed.
 
-    with caplog.at_level(logging.WARNING):
-        scene.run.kill()
 
-    assert caplog.messages == ["process 1: signal not delivered: Operation not permitted"]
-    assert not scene.run.over
+def test_a_killed_process_takes_everybody_along_whom_it_has_started() -> None:
+    """Also whoever has left its group; what was said may end in the middle of a character then."""
+    scene = Scene(FakeProcess())
+
+    scene.run.kill()
+    scene.process.end(137)
+    scene.process.close()
+
+    assert scene.process.calls[1:] == [KILLED, ENDED]
+    assert scene.told == [("over", 137)]
+    assert scene.run.torn
 
 
 # Given up.
@@ -346,25 +354,25 @@ def test_a_process_that_cannot_be_killed_is_logged_and_goes_on(caplog: pytest.Lo
 def test_a_run_that_is_given_up_has_no_result_and_leaves_nothing(*, exited: bool) -> None:
     scene = Scene(timeout=5.0)
     if exited:
-        scene.process.exit(0)
+        scene.process.end(0)
 
     scene.run.abandon()
     scene.run.abandon()
 
     assert scene.told == ["lost"]
-    assert scene.process.calls[1:] == [FORGOTTEN]
+    assert scene.process.calls[1:] == [ENDED]
     assert scene.loop.timers == []
 
 
 def test_a_run_that_is_over_cannot_be_given_up() -> None:
     scene = Scene(FakeProcess())
-    scene.process.exit(0)
+    scene.process.end(0)
     scene.process.close()
 
     scene.run.abandon()
 
     assert scene.told == [("over", 0)]
-    assert scene.process.calls.count(FORGOTTEN) == 1
+    assert scene.process.calls.count(BY_ITSELF) == 1
 
 
 @pytest.mark.parametrize("stdin", [False, True])
@@ -380,19 +388,7 @@ def test_a_process_that_ended_in_time_did_not_time_out_though_its_client_learns_
     scene.process.runs = False
 
     scene.loop.move(10.0)
-    scene.process.exit(0)
+    scene.process.end(0)
     scene.process.close()
 
     assert scene.told == [("over", 0)]
-
-
-def test_output_may_be_torn_where_somebody_was_killed_or_did_not_finish() -> None:
-    killed, unfinished = Scene(FakeProcess()), Scene(quiet=QUIET)
-
-    killed.run.kill()
-    killed.process.exit(137)
-    killed.process.close()
-    unfinished.process.exit(0)
-    unfinished.loop.move(QUIET)
-
-    assert (killed.run.torn, unfinished.run.torn) == (True, True)

@@ -13,7 +13,7 @@ import pytest
 from holdfast.dialects.app.explain import explain
 from holdfast.dialects.dialect import WireError
 from holdfast.errors import Fault, HoldfastError, LimitReached, Search, SpawnFailed
-from holdfast.model import Stream
+from holdfast.model import Leftovers, Stream
 from tests.fakes.app_talk import CLIENT, HARD, AppTalk, ready
 from tests.fakes.dialects import FakeProcess
 
@@ -54,7 +54,7 @@ async def outcome(scene: AppTalk, process: FakeProcess, params: dict[str, Any], 
     answer = await scene.start("command/exec", params)
     if said:
         process.say(said)
-    process.exit(0)
+    process.end(0)
     process.close()
     return await answer
 
@@ -76,7 +76,7 @@ async def test_streamed_output_is_told_byte_for_byte_as_the_reference_does() -> 
     process.say(b"out")
     process.say(b"err", Stream.STDERR)
     process.say(b"more")
-    process.exit(3)
+    process.end(3)
     process.close()
 
     begin = '{"method":"process/outputDelta","params":{"processHandle":"é\\"\\n","stream":'
@@ -116,7 +116,7 @@ async def test_buffered_output_comes_with_the_exit_as_text() -> None:
 
     process.say("abcdé".encode())
     process.say(b"\xe9t\xe9", Stream.STDERR)
-    process.exit(0)
+    process.end(0)
     process.close()
 
     (exited,) = scene.client.sent
@@ -136,7 +136,7 @@ async def test_a_character_that_the_cap_cuts_is_dropped() -> None:
     scene, process = await spawned(outputBytesCap=5)
 
     process.say("abcdé".encode())
-    process.exit(0)
+    process.end(0)
     process.close()
 
     assert scene.client.sent[0]["params"]["stdout"] == "abcd"
@@ -145,7 +145,7 @@ async def test_a_character_that_the_cap_cuts_is_dropped() -> None:
 async def test_output_that_somebody_holds_open_is_said_to_be_cut_short() -> None:
     scene, process = await spawned()
     process.say("é".encode()[:1])
-    process.exit(0)
+    process.end(0)
 
     scene.loop.move(HARD)
 
@@ -165,7 +165,7 @@ async def test_a_handle_is_free_before_its_exit_is_told() -> None:
         send(*parts)
 
     scene.client._send = note  # type: ignore[method-assign]
-    process.exit(0)
+    process.end(0)
     process.close()
 
     assert free == [True]
@@ -187,7 +187,7 @@ async def test_a_client_hears_only_what_it_wants(silenced: list[str], heard: lis
     await scene.call("process/spawn", {**SPAWN, "streamStdoutStderr": True})
 
     process.say(b"x")
-    process.exit(0)
+    process.end(0)
     process.close()
 
     assert [message["method"] for message in scene.client.sent] == heard
@@ -200,7 +200,7 @@ async def test_a_command_is_answered_when_it_is_over() -> None:
     _, process, answer = await executed()
     process.say(b"out")
     process.say(b"err", Stream.STDERR)
-    process.exit(3)
+    process.end(3)
     before = answer.done()
     process.close()
 
@@ -214,7 +214,7 @@ async def test_a_command_streams_under_its_name_and_its_answer_has_no_text_then(
     scene, process, answer = await executed(processId="c", streamStdoutStderr=True, outputBytesCap=3)
 
     process.say(b"abcd")
-    process.exit(0)
+    process.end(0)
     process.close()
 
     assert untimed(scene.client.raw) == [
@@ -281,7 +281,7 @@ async def test_a_name_is_taken_from_its_request_to_its_result(
     await scene.start(method, params)
 
     running = await refusal(scene, method, params)
-    process.exit(0)
+    process.end(0)
     draining = await refusal(scene, method, params)
     process.close()
     await scene.start(method, params)
@@ -366,7 +366,7 @@ async def test_the_answer_of_a_command_is_given_up_with_its_client() -> None:
     scene.talk.ended()
 
     assert answer.cancelled()
-    assert process.calls[-1] == ("forget", "leftovers")
+    assert process.calls[-1] == ("forget", Leftovers.END)
     assert scene.client.raw == []
 
 
@@ -382,7 +382,7 @@ async def test_a_process_is_counted_from_its_start_to_its_end(*, left: bool) -> 
     if left:
         scene.talk.ended()
     else:
-        process.exit(0)
+        process.end(0)
         process.close()
 
     assert (running, scene.tally.counts["exec_server_processes_active",]) == (1, 0)

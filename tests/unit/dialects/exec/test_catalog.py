@@ -2,19 +2,22 @@
 
 from __future__ import annotations
 
+import asyncio
 from functools import partial
 from typing import Any
 
 import pytest
+from msgspec import UNSET
 
+from holdfast.dialects.exec import answers as a
 from holdfast.dialects.exec import messages as m
 from holdfast.dialects.exec.catalog import CATALOG
 from holdfast.dialects.exec.methods import ABSENT, METHODS
-from holdfast.model import Chunk, Page, Stream
-from tests.fakes.dialects import ExecTalk, FakeProcess
+from holdfast.model import Chunk, Exit, Gap, Kind, Outcome, Page, Stream, Usage
+from tests.fakes.dialects import FakeProcess, exited
 from tests.fakes.exactly import exactly
+from tests.fakes.exec_talk import START, ExecTalk, ready
 
-START = {"processId": "p", "argv": ["x"], "cwd": "file:///", "env": {}, "tty": False}
 READ = {"processId": "p"}
 
 DECODERS: dict[Any, Any] = {
@@ -34,7 +37,7 @@ def test_every_method_is_in_the_catalog() -> None:
     """A method that no schema shows is found by those who read the source, and by nobody else."""
     absent = {name for names in ABSENT.values() for name in names.split()}
 
-    assert [call.name for call in CATALOG.calls] == [name for name in METHODS if name not in absent]
+    assert sorted(call.name for call in CATALOG.calls) == sorted(METHODS.keys() - absent)
 
 
 @pytest.mark.parametrize("call", CATALOG.calls, ids=lambda call: call.name)
@@ -50,61 +53,110 @@ def test_everything_has_a_summary_of_one_line(each: Any) -> None:
     assert "\n" not in each.summary
 
 
-async def talk(process: FakeProcess) -> ExecTalk:
-    scene = ExecTalk(process)
-    await scene.shake_hands()
-    await scene.call("process/start", START)
+async def talk(process: FakeProcess, *, extended: bool = False, **params: Any) -> ExecTalk:
+    scene = await ready(process, extended=extended)
+    await scene.call("process/start", {**START, **params})
     return scene
 
 
 CALLS: dict[str, Any] = {
+    "session/close": None,
     "environment/info": None,
     "environment/status": None,
+    "process/list": None,
     "process/read": READ,
+    "process/wait": READ,
     "process/write": {"processId": "p", "chunk": "aGk=", "writeId": "w"},
+    "process/closeStdin": READ,
+    "process/resize": {"processId": "p", "size": {"rows": 1, "cols": 1}},
     "process/signal": {"processId": "p", "signal": "interrupt"},
     "process/terminate": {"processId": "p"},
 }
 
+TIMEOUT = Exit(137, Outcome(Kind.TIMEOUT, signal=9, by="limit"), Usage(1000, 2000, 3), held_by=(7,))
 
+
+async def result_of(name: str, *, ended: bool) -> Any:
+    """The answer to a call, with all the members it can have or with none of those that may be absent."""
+    process = FakeProcess()
+    process.limits = {"memory": "cgroup"} if ended else {}
+    scene = ExecTalk(process)
+    if name == "initialize":
+        return await scene.call(name, {"clientName": "test"})
+    await scene.shake_hands()
+    if name == "session/takeOver":
+        return await ExecTalk(beside=scene).call(name, {"sessionId": scene.talk.session.key})
+    started = await scene.call("process/start", {**START, "idempotent": ended})
+    if name == "process/start":
+        return started
+    if ended:
+        process.end(end=TIMEOUT)
+        process.page = Page([Chunk(3, Stream.PTY, b"")], 4, TIMEOUT, closed=True, gap=Gap(1, 2, None))
+    return await scene.call(name, CALLS[name])
+
+
+@pytest.mark.parametrize("ended", [False, True])
 @pytest.mark.parametrize("call", CATALOG.calls, ids=lambda call: call.name)
-async def test_the_result_of_a_call_is_exactly_of_its_type(call: Any) -> None:
+async def test_the_result_of_a_call_is_exactly_of_its_type(call: Any, *, ended: bool) -> None:
     """What is put together from bytes would otherwise drift from what is said of it."""
-    if call.name == "initialize":
-        result = await ExecTalk().call("initialize", {"clientName": "test"})
-    elif call.name == "process/start":
-        scene = ExecTalk(FakeProcess())
-        await scene.shake_hands()
-        result = await scene.call("process/start", START)
-    else:
-        result = await (await talk(FakeProcess())).call(call.name, CALLS[call.name])
-
-    exactly(result, call.result)
+    exactly(await result_of(call.name, ended=ended), call.result)
 
 
-@pytest.mark.parametrize("exit_code", [None, 0, 137])
-async def test_what_is_read_is_exactly_of_its_type(exit_code: int | None) -> None:
+@pytest.mark.parametrize("extended", [False, True])
+@pytest.mark.parametrize("gap", [None, Gap(1, 2, 50), Gap(1, 2, None)])
+@pytest.mark.parametrize("end", [None, exited(0), exited(137), TIMEOUT])
+async def test_what_is_read_is_exactly_of_its_type(
+    end: Exit | None, gap: Gap | None, *, extended: bool
+) -> None:
     """The answer to a read is the largest that is written by hand."""
     process = FakeProcess()
-    scene = await talk(process)
-    chunks = [Chunk(seq, stream, b"hi") for seq, stream in enumerate(Stream, 1)]
-    process.page = Page(chunks, 4, exit_code, closed=exit_code is not None)
+    scene = await talk(process, extended=extended)
+    chunks = [Chunk(seq, stream, b"hi") for seq, stream in enumerate(Stream, 3)]
+    process.page = Page(chunks, 6, end, closed=end is not None, gap=gap)
 
-    page = exactly(await scene.call("process/read", READ), m.ReadResult)
+    page = exactly(await scene.call("process/read", READ), a.ReadResult)
 
     assert [chunk.stream for chunk in page.chunks] == list(Stream)
-    assert page.exit_code == exit_code
+    assert page.exit_code == (None if end is None else end.code)
 
 
-async def test_what_is_told_is_exactly_of_its_type() -> None:
+async def test_a_list_is_exactly_of_its_type_in_every_state() -> None:
+    """It is written by hand, too."""
+    processes = [FakeProcess() for _ in range(3)]
+    scene = await ready(*processes, asyncio.Event(), FakeProcess())
+    for name in "abc":
+        await scene.call("process/start", {**START, "processId": name})
+    scene.backend.asked.clear()
+    task = await scene.starting(processId="d")
+    processes[1].end(3)
+    processes[2].end(end=TIMEOUT)
+    processes[2].close()
+
+    listed = exactly(await scene.call("process/list"), a.ListResult)
+
+    assert listed.more is UNSET
+    states = [a.State.RUNNING, a.State.EXITED, a.State.CLOSED, a.State.STARTING]
+    assert [each.state for each in listed.processes] == states
+    task.cancel()
+
+
+async def test_a_list_that_does_not_fit_is_exactly_of_its_type() -> None:
+    scene = await talk(FakeProcess(), processId="x" * 10_000)
+
+    assert exactly(await scene.call("process/list"), a.ListResult) == a.ListResult([], more=True)
+
+
+@pytest.mark.parametrize("extended", [False, True])
+@pytest.mark.parametrize("end", [exited(3), TIMEOUT])
+async def test_what_is_told_is_exactly_of_its_type(end: Exit, *, extended: bool) -> None:
     """Notifications are written by hand, small ones otherwise than large ones."""
     process = FakeProcess()
-    scene = await talk(process)
+    scene = await talk(process, extended=extended)
 
     for stream in Stream:
         process.say(b"hi", stream)
         process.say(b"x" * 65_536, stream)
-    process.exit(3)
+    process.end(end=end)
     process.close()
 
     told = {notice.name: notice.params for notice in CATALOG.told}

@@ -1,23 +1,26 @@
-"""The exec endpoint: the handshake, and what outlives a connection.  The clock is moved by hand."""
+"""The exec endpoint: what outlives a connection.  The clock is moved by hand."""
 
 from __future__ import annotations
+
+import asyncio
 
 import pytest
 
 from holdfast.config import SessionLimits
-from holdfast.dialects.dialect import Breach, Method, UnknownMethod, WireError
-from holdfast.dialects.exec.endpoint import ExecConversation, ExecEndpoint, Stage
-from holdfast.dialects.exec.feed import Feed
+from holdfast.dialects.exec.endpoint import ExecConversation, ExecEndpoint
+from holdfast.dialects.exec.feed import Feed, Request
 from holdfast.dialects.exec.methods import METHODS
-from holdfast.errors import OutOfTurn, SessionBusy, SessionUnknown
+from holdfast.errors import SessionBusy
+from holdfast.model import Leftovers
 from holdfast.telemetry import Tally
-from holdfast.wire.jsonrpc import Notification, Response
 from tests.fakes.dialects import FakeBackend, FakeClient, FakeProcess, HandLoop
+from tests.fakes.exec_talk import INITIALIZED
 
 LIMITS = SessionLimits(
     detached_seconds=30.0, closed_seconds=30.0, attached_bytes=10, detached_bytes=99, probe_seconds=1.5
 )
-INITIALIZED = Notification("initialized", None)
+ENDED = ("forget", Leftovers.END)
+TERMINATED = ("terminate", 0.0, "client")
 
 
 class Scene:
@@ -38,14 +41,17 @@ class Scene:
 
     async def begun(self, client: FakeClient | None = None) -> tuple[ExecConversation, FakeClient]:
         talk, client = self.greet(client)
-        await talk.begin(None)
+        await talk.begin(None, extended=False)
         talk.notified(INITIALIZED)
         return talk, client
 
-    def run(self, talk: ExecConversation, name: str = "p") -> tuple[Feed, FakeProcess]:
+    def run(
+        self, talk: ExecConversation, name: str = "p", *, retain: int | None = None
+    ) -> tuple[Feed, FakeProcess]:
         """A process of the session, as ``process/start`` makes it."""
         process = FakeProcess()
-        feed = Feed(talk.session, name, process, self.endpoint, now=self.loop.time())
+        request = Request(b"", b"", retain)
+        feed = Feed(talk.session, name, process, self.endpoint, request, now=self.loop.time())
         talk.session.scope.settle(talk.session.scope.reserve(name), feed)
         self.tally.process_started()
         return feed, process
@@ -53,101 +59,6 @@ class Scene:
     def finished(self) -> dict[str, int]:
         metric = "exec_server_processes_finished_total"
         return {key[1]: count for key, count in self.tally.counts.items() if key[0] == metric}
-
-
-EXEC = Method(decode=lambda value: value, handle=lambda talk, params: None, family="exec")
-
-
-# The handshake.
-
-
-async def test_a_method_of_a_family_waits_for_the_handshake() -> None:
-    talk, _ = Scene().greet()
-
-    with pytest.raises(OutOfTurn, match=r"^client must call initialize before using exec methods$"):
-        talk.gate(EXEC)
-    await talk.begin(None)
-    with pytest.raises(OutOfTurn, match=r"^client must send initialized before using exec methods$"):
-        talk.gate(EXEC)
-    talk.notified(INITIALIZED)
-    talk.gate(EXEC)
-
-
-def test_the_handshake_itself_passes_at_any_time() -> None:
-    talk, _ = Scene().greet()
-
-    talk.gate(METHODS["initialize"])
-
-
-async def test_a_second_initialize_is_refused() -> None:
-    talk, _ = Scene().greet()
-    session = await talk.begin(None)
-
-    for resume in (None, session.key, "nope"):
-        with pytest.raises(OutOfTurn, match=r"^initialize may only be sent once per connection$"):
-            await talk.begin(resume)
-
-    assert talk.session is session
-
-
-async def test_a_failed_initialize_may_be_tried_again() -> None:
-    talk, client = Scene().greet()
-
-    with pytest.raises(SessionUnknown):
-        await talk.begin("nope")
-    with pytest.raises(Breach):
-        talk.notified(INITIALIZED)
-    session = await talk.begin(None)
-
-    assert session.client is client
-    assert talk.stage is Stage.INITIALIZED
-
-
-@pytest.mark.parametrize("params", [None, {}, 5, [1, {"a": 2}], "x"])
-async def test_initialized_is_taken_with_any_params_and_any_number_of_times(params: object) -> None:
-    talk, _ = Scene().greet()
-    await talk.begin(None)
-
-    for _ in range(2):
-        talk.notified(Notification("initialized", params))
-
-    assert talk.stage is Stage.READY
-
-
-@pytest.mark.parametrize("method", ["nope", "initialize", "process/read", ""])
-async def test_any_other_notification_is_a_breach(method: str) -> None:
-    talk, _ = await Scene().begun()
-
-    with pytest.raises(Breach, match=f"^unexpected notification `{method}`$"):
-        talk.notified(Notification(method, None))
-
-
-async def test_an_answer_to_nothing_is_a_breach() -> None:
-    talk, _ = await Scene().begun()
-
-    with pytest.raises(Breach, match="never sent: id 7"):
-        talk.answered(Response(7))
-
-
-@pytest.mark.parametrize(
-    ("client", "words"),
-    [
-        (FakeClient(), "websocket JSON-RPC message from exec-server websocket 127.0.0.1:5"),
-        (FakeClient(transport="stdio", peer=""), "JSON-RPC message from exec-server stdio"),
-    ],
-)
-def test_what_is_no_message_is_answered_with_where_it_came_from(client: FakeClient, words: str) -> None:
-    talk = Scene().endpoint.greet(client)
-
-    assert talk.malformed("expected value at line 1 column 1") == WireError(
-        -32600, f"failed to parse {words}: expected value at line 1 column 1"
-    )
-
-
-def test_errors_are_explained_in_this_dialect() -> None:
-    talk, _ = Scene().greet()
-
-    assert talk.explain(UnknownMethod("x")).code == -32601
 
 
 # Leaving and coming back.
@@ -176,7 +87,7 @@ async def test_a_session_whose_client_stays_away_ends_with_its_processes() -> No
     scene.loop.move(30.0)
 
     assert len(scene.endpoint.sessions) == 0
-    assert process.calls == [("retain", 99), ("forget", "leftovers")]
+    assert process.calls == [("retain", 99), ENDED]
     assert scene.finished() == {"terminated": 1}
     assert scene.loop.timers == []
 
@@ -192,7 +103,7 @@ async def test_a_client_that_cannot_come_back_takes_its_processes_along() -> Non
     talk.ended()
 
     assert len(scene.endpoint.sessions) == 0
-    assert process.calls == [("forget", "leftovers")]
+    assert process.calls == [ENDED]
     assert given_up == ["starting"]
 
 
@@ -204,7 +115,7 @@ async def test_a_client_that_comes_back_finds_its_session() -> None:
     scene.loop.move(10.0)
 
     again, client = scene.greet()
-    session = await again.begin(talk.session.key)
+    session = await again.begin(talk.session.key, extended=False)
     process.say(b"x")
 
     assert session is talk.session
@@ -220,7 +131,7 @@ async def test_what_was_kept_for_a_client_is_dropped_some_time_after_its_return(
     (feed, process), (read_out, other) = scene.run(talk, "p"), scene.run(talk, "q")
     talk.ended()
     again, _ = scene.greet()
-    await again.begin(talk.session.key)
+    await again.begin(talk.session.key, extended=False)
     scene.endpoint.caught_up(read_out)
     process.calls.clear()
     other.calls.clear()
@@ -233,13 +144,30 @@ async def test_what_was_kept_for_a_client_is_dropped_some_time_after_its_return(
     assert not feed.roomy
 
 
+@pytest.mark.parametrize(
+    ("asked", "there", "away"), [(None, 10, 99), (50, 50, 99), (500, 500, 500), (0, 1, 99)]
+)
+async def test_a_client_that_said_how_much_to_keep_never_gets_less(
+    asked: int | None, there: int, away: int
+) -> None:
+    scene = Scene()
+    talk, _ = await scene.begun()
+    feed, process = scene.run(talk, retain=asked)
+
+    scene.endpoint.make_room(feed)
+    talk.ended()
+    scene.endpoint.caught_up(feed)
+
+    assert process.calls == [("retain", there), ("retain", away), ("retain", there)]
+
+
 async def test_what_was_kept_stays_when_the_client_has_left_again() -> None:
     scene = Scene()
     talk, _ = await scene.begun()
     feed, _ = scene.run(talk)
     talk.ended()
     again, _ = scene.greet()
-    await again.begin(talk.session.key)
+    await again.begin(talk.session.key, extended=False)
     scene.loop.move(10.0)
     again.ended()
 
@@ -254,7 +182,7 @@ async def test_a_session_is_not_taken_from_a_client_that_is_alive() -> None:
     other, _ = scene.greet()
 
     with pytest.raises(SessionBusy) as caught:
-        await other.begin(talk.session.key)
+        await other.begin(talk.session.key, extended=False)
 
     assert caught.value.session == talk.session.key
     assert (holder.asked, holder.cuts, talk.session.client) == ([1.5], [], holder)
@@ -266,7 +194,7 @@ async def test_a_session_is_taken_from_a_client_that_has_silently_gone() -> None
     talk, holder = await scene.begun(FakeClient(alive=False))
     other, client = scene.greet()
 
-    session = await other.begin(talk.session.key)
+    session = await other.begin(talk.session.key, extended=False)
 
     assert session is talk.session
     assert session.client is client
@@ -281,7 +209,7 @@ async def test_a_holder_that_leaves_while_it_is_asked_need_not_be_cut() -> None:
     holder.on_asked = talk.ended
     other, client = scene.greet()
 
-    session = await other.begin(talk.session.key)
+    session = await other.begin(talk.session.key, extended=False)
 
     assert (session.client, holder.cuts) == (client, [])
 
@@ -297,31 +225,6 @@ async def test_the_end_of_a_connection_without_a_session_changes_nothing() -> No
     assert (len(scene.endpoint.sessions), scene.loop.timers) == (0, [])
 
 
-# The flow of output.
-
-
-async def test_a_client_that_is_behind_shuts_the_valve_of_its_session() -> None:
-    talk, _ = await Scene().begun()
-    resumed: list[str] = []
-
-    talk.congested()
-    shut = talk.session.valve.is_open
-    talk.session.valve.wait(lambda: resumed.append("resumed"))
-    talk.drained()
-
-    assert (shut, talk.session.valve.is_open, resumed) == (False, True, ["resumed"])
-
-
-async def test_the_valve_opens_when_the_client_leaves() -> None:
-    """Nobody would open it again, and the processes would stand still."""
-    talk, _ = await Scene().begun()
-    talk.congested()
-
-    talk.ended()
-
-    assert talk.session.valve.is_open
-
-
 # Ends of processes.
 
 
@@ -335,7 +238,7 @@ async def test_the_end_of_a_process_is_counted(code: int, result: str, *, termin
     feed.terminated = terminated
     scene.loop.move(0.2)
 
-    process.exit(code)
+    process.end(code)
 
     assert scene.finished() == {result: 1}
     assert scene.tally.durations["exec_server_process_duration_seconds", result][7] == 1
@@ -345,7 +248,7 @@ async def test_a_closed_process_can_be_read_for_a_while_and_is_then_forgotten() 
     scene = Scene()
     talk, _ = await scene.begun()
     feed, process = scene.run(talk)
-    process.exit(0)
+    process.end(0)
     process.close()
 
     scene.loop.move(29.9)
@@ -353,7 +256,62 @@ async def test_a_closed_process_can_be_read_for_a_while_and_is_then_forgotten() 
     scene.loop.move(0.1)
 
     assert talk.session.scope.find("p") is None
-    assert process.calls == [("forget",)]
+    assert process.calls == [("forget", Leftovers.SPARE)]
+
+
+@pytest.mark.parametrize("end", ["expiry", "close", "leaving", "stop"])
+async def test_what_a_forgotten_process_left_behind_ends_with_its_session(end: str) -> None:
+    """However that ends.  Until then it is spared: it may be what the session is for."""
+    scene = Scene()
+    talk, _ = await scene.begun(FakeClient(transport="stdio" if end == "leaving" else "websocket"))
+    _, process = scene.run(talk)
+    process.has_leftovers = True
+    process.end(0)
+    process.close()
+    scene.loop.move(30.0)
+    before = list(process.calls)
+
+    if end == "close":
+        await talk.finish()
+    elif end == "stop":
+        scene.endpoint.close()
+    else:
+        talk.ended()
+        scene.loop.move(30.0)
+
+    assert before == [("forget", Leftovers.SPARE)]
+    assert process.calls == [*before, TERMINATED if end == "close" else ENDED]
+
+
+async def test_a_client_that_is_away_for_a_while_finds_what_its_processes_left_behind() -> None:
+    scene = Scene()
+    talk, _ = await scene.begun()
+    _, process = scene.run(talk)
+    process.has_leftovers = True
+    process.end(0)
+    process.close()
+    scene.loop.move(30.0)
+
+    talk.ended()
+    scene.loop.move(29.0)
+    again, _ = scene.greet()
+    await again.begin(talk.session.key, extended=False)
+    scene.loop.move(60.0)
+
+    assert ENDED not in process.calls
+
+
+async def test_a_forgotten_process_that_left_nobody_behind_is_not_thought_of_again() -> None:
+    scene = Scene()
+    talk, _ = await scene.begun()
+    _, process = scene.run(talk)
+    process.end(0)
+    process.close()
+    scene.loop.move(30.0)
+
+    await talk.finish()
+
+    assert process.calls == [("forget", Leftovers.SPARE)]
 
 
 async def test_a_process_that_exited_and_is_not_closed_is_kept() -> None:
@@ -361,7 +319,7 @@ async def test_a_process_that_exited_and_is_not_closed_is_kept() -> None:
     scene = Scene()
     talk, _ = await scene.begun()
     feed, process = scene.run(talk)
-    process.exit(0)
+    process.end(0)
 
     scene.loop.move(3600.0)
 
@@ -372,14 +330,34 @@ async def test_a_closed_process_of_a_session_that_ended_is_forgotten_once_more_w
     scene = Scene()
     talk, _ = await scene.begun(FakeClient(transport="stdio"))
     _, process = scene.run(talk)
-    process.exit(0)
+    process.end(0)
     process.close()
     talk.ended()
 
     scene.loop.move(60.0)
 
-    assert process.calls[0] == ("forget", "leftovers")
+    assert process.calls[0] == ENDED
     assert scene.finished() == {"success": 1}
+
+
+async def test_a_session_that_is_closed_gives_everything_up_before_it_waits_for_anybody() -> None:
+    """One that takes its time must not let the others run on; and all of them were ended, not lost."""
+    scene = Scene()
+    talk, _ = await scene.begun()
+    _, process = scene.run(talk)
+    process.gate = asyncio.Event()
+    stray, given_up = FakeProcess(), list[str]()
+    stray.has_leftovers = True
+    talk.session.strays.keep(stray)
+    talk.session.scope.reserve("starting").cancel_with(lambda: given_up.append("starting"))
+
+    task = asyncio.create_task(talk.finish())
+    await process.asked.wait()
+    process.end(137)
+
+    assert (stray.calls, given_up, scene.finished()) == ([TERMINATED], ["starting"], {"terminated": 1})
+    process.gate.set()
+    await task
 
 
 async def test_the_close_ends_every_session_and_every_timer() -> None:
@@ -393,5 +371,12 @@ async def test_the_close_ends_every_session_and_every_timer() -> None:
     scene.endpoint.close()
 
     assert (len(scene.endpoint.sessions), scene.loop.timers) == (0, [])
-    assert [process.calls[-1] for process in processes] == [("forget", "leftovers")] * 2
+    assert [process.calls[-1] for process in processes] == [ENDED] * 2
     assert scene.finished() == {"terminated": 2}
+
+
+def test_every_client_of_the_endpoint_means_it() -> None:
+    endpoint = ExecEndpoint(FakeBackend(), METHODS, loop=HandLoop().loop, telemetry=Tally())
+
+    assert endpoint.pick(b"whatever") is endpoint
+    assert endpoint.limits == SessionLimits()

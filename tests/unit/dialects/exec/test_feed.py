@@ -7,10 +7,12 @@ import json
 
 import pytest
 
-from holdfast.dialects.exec.feed import Feed
+from holdfast.dialects.exec.feed import Feed, Request
 from holdfast.dialects.exec.sessions import Session
-from holdfast.model import Stream
-from tests.fakes.dialects import FakeClient, FakeProcess
+from holdfast.model import Exit, Kind, Outcome, Stream, Usage
+from tests.fakes.dialects import FakeClient, FakeProcess, exited
+
+REQUEST = Request(b'"argv":[]', b"", None)
 
 
 class Ledger:
@@ -19,8 +21,8 @@ class Ledger:
     def __init__(self) -> None:
         self.entries: list[tuple[object, ...]] = []
 
-    def exited(self, feed: Feed, code: int) -> None:
-        self.entries.append(("exited", feed, code))
+    def exited(self, feed: Feed, exit: Exit) -> None:  # noqa: A002  (what it is called everywhere)
+        self.entries.append(("exited", feed, exit))
 
     def closed(self, feed: Feed) -> None:
         self.entries.append(("closed", feed))
@@ -29,13 +31,14 @@ class Ledger:
 class Scene:
     """A session with one process."""
 
-    def __init__(self, name: str = "p") -> None:
+    def __init__(self, name: str = "p", *, extended: bool = False) -> None:
         self.session = Session("s", names=9)
+        self.session.extended = extended
         self.client = FakeClient()
         self.session.client = self.client
         self.process = FakeProcess()
         self.ledger = Ledger()
-        self.feed = Feed(self.session, name, self.process, self.ledger, now=5.0)
+        self.feed = Feed(self.session, name, self.process, self.ledger, REQUEST, now=5.0)
 
 
 def output(seq: int, stream: str, data: bytes, name: str = "p") -> dict[str, object]:
@@ -50,7 +53,7 @@ def test_a_life_is_told_byte_for_byte_as_the_reference_tells_it() -> None:
     scene = Scene("raw")
 
     scene.process.say(b"hi\n")
-    scene.process.exit(0)
+    scene.process.end(0)
     scene.process.close()
 
     assert scene.client.raw == [
@@ -77,7 +80,7 @@ def test_a_name_of_any_text_comes_back_as_it_was_given(name: str) -> None:
 
     scene.process.say(b"a")
     scene.process.say(b"b" * 8192)
-    scene.process.exit(3)
+    scene.process.end(3)
     scene.process.close()
 
     assert scene.client.sent == [
@@ -95,9 +98,43 @@ def test_a_name_of_any_text_comes_back_as_it_was_given(name: str) -> None:
 def test_every_exit_code_is_told_as_a_number(code: int) -> None:
     scene = Scene()
 
-    scene.process.exit(code)
+    scene.process.end(code)
 
     assert json.loads(scene.client.raw[0])["params"]["exitCode"] == code
+
+
+TIMEOUT = Exit(137, Outcome(Kind.TIMEOUT, signal=9, by="limit"), Usage(1000, 2000, 3), held_by=(7,))
+PLAIN_MEMBERS = {"processId", "seq", "exitCode", "sandboxDenied"}
+
+
+@pytest.mark.parametrize(
+    ("end", "extended", "more"),
+    [
+        (exited(3), False, set[str]()),
+        (exited(3), True, {"outcome"}),
+        (TIMEOUT, False, {"outcome", "heldBy"}),
+        (TIMEOUT, True, {"outcome", "heldBy", "usage"}),
+    ],
+)
+def test_an_exit_has_more_members_where_they_say_more(end: Exit, more: set[str], *, extended: bool) -> None:
+    """A client of the reference sees the reference's own, unless they would mislead it."""
+    scene = Scene(extended=extended)
+
+    scene.process.end(end=end)
+
+    (told,) = scene.client.sent
+    assert told["params"].keys() == PLAIN_MEMBERS | more
+    assert told["params"]["exitCode"] == end.code
+
+
+def test_a_client_that_came_back_is_told_as_much_as_it_knows_now() -> None:
+    scene = Scene(extended=True)
+    scene.session.client = again = FakeClient()
+    scene.session.extended = False
+
+    scene.process.end(0)
+
+    assert again.sent[0]["params"].keys() == PLAIN_MEMBERS
 
 
 def test_while_the_client_is_away_nothing_is_told_and_the_record_is_kept() -> None:
@@ -106,11 +143,11 @@ def test_while_the_client_is_away_nothing_is_told_and_the_record_is_kept() -> No
     scene.session.client = None
 
     scene.process.say(b"unheard")
-    scene.process.exit(1)
+    scene.process.end(1)
     scene.process.close()
 
     assert scene.client.raw == []
-    assert scene.ledger.entries == [("exited", scene.feed, 1), ("closed", scene.feed)]
+    assert scene.ledger.entries == [("exited", scene.feed, exited(1)), ("closed", scene.feed)]
 
 
 def test_a_client_that_came_back_is_told_what_happens_from_then_on() -> None:
@@ -126,10 +163,19 @@ def test_a_client_that_came_back_is_told_what_happens_from_then_on() -> None:
     assert again.sent == [output(3, "stdout", b"third")]
 
 
+def test_the_end_of_one_stream_is_not_told() -> None:
+    """It has no number; clients of this dialect are told when all of them have ended."""
+    scene = Scene()
+
+    scene.feed.ended(Stream.STDOUT)
+
+    assert (scene.client.raw, scene.ledger.entries) == ([], [])
+
+
 def test_the_client_is_told_before_the_record() -> None:
     """The record may forget the process at once."""
     scene = Scene()
-    scene.process.exit(0)
+    scene.process.end(0)
 
     assert len(scene.client.raw) == len(scene.ledger.entries) == 1
 
@@ -146,3 +192,4 @@ def test_a_new_feed_is_neither_terminated_nor_roomy() -> None:
     feed = Scene("p").feed
 
     assert (feed.name, feed.started, feed.terminated, feed.roomy) == ("p", 5.0, False, False)
+    assert feed.request is REQUEST

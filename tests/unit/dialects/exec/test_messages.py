@@ -3,53 +3,25 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable
 from typing import Any
 
-import msgspec
 import pytest
 
 from holdfast.dialects.exec import messages as m
 from holdfast.dialects.paths import PathUri
-from holdfast.dialects.shapes import Nothing, Shape, decoded
 from holdfast.errors import BadRequest
-
-START = {"processId": "p", "argv": ["x"], "cwd": "file:///tmp", "env": {}, "tty": False}
-POLICY = {"inherit": "all", "ignoreDefaultExcludes": True, "exclude": [], "set": {}, "includeOnly": []}
-READ = {"processId": "p"}
-WRITE = {"processId": "p", "chunk": "YQ==", "writeId": "w"}
-SIGNAL = {"processId": "p", "signal": "interrupt"}
-
-SHAPES: dict[str, tuple[str, Callable[[Any], Any]]] = {
-    "initialize": ("InitializeParams", lambda value: decoded(value, m.InitializeParams)),
-    "start": ("WireExecParams", m.decode_start),
-    "read": ("ReadParams", lambda value: decoded(value, m.ReadParams)),
-    "write": ("WriteParams", m.decode_write),
-    "signal": ("SignalParams", lambda value: decoded(value, m.SignalParams)),
-    "terminate": ("TerminateParams", lambda value: decoded(value, m.TerminateParams)),
-}
-
-
-def complaint(shape: str, value: Any) -> str:
-    with pytest.raises(BadRequest) as caught:
-        SHAPES[shape][1](value)
-    return str(caught.value)
-
-
-# What any field says about a value of a wrong type.
-FOUND = {
-    "1": "number",
-    "-1": "number",
-    "1.5": "number",
-    "1e2": "number",
-    "18446744073709551616": "number",
-    "true": "boolean `true`",
-    "false": "boolean `false`",
-    "null": "null",
-    '"x"': 'string "x"',
-    "[]": "sequence",
-    "{}": "map",
-}
+from tests.fakes.exec_params import (
+    FOUND,
+    POLICY,
+    READ,
+    RESIZE,
+    SHAPES,
+    SIGNAL,
+    START,
+    TAKE_OVER,
+    WRITE,
+    complaint,
+)
 
 THREAD = '{"threadId":"5f0c0000-0000-4000-8000-000000000000"}'
 
@@ -71,6 +43,15 @@ FIELDS = [
     ("write", WRITE, "writeId", "a string", ['"x"']),
     ("signal", SIGNAL, "processId", "a string", ['"x"']),
     ("terminate", READ, "processId", "a string", ['"x"']),
+    ("start", START, "idempotent", "a boolean", ["true", "false"]),
+    ("start", START, "limits", "struct ResourceLimits", ["null", "{}"]),
+    ("signal", SIGNAL, "tree", "a boolean", ["true", "false", "null"]),
+    ("wait", READ, "processId", "a string", ['"x"']),
+    ("closeStdin", READ, "processId", "a string", ['"x"']),
+    ("closeStdin", READ, "writeId", "a string", ['"x"', "null"]),
+    ("resize", RESIZE, "processId", "a string", ['"x"']),
+    ("takeOver", TAKE_OVER, "sessionId", "a string", ['"x"']),
+    ("takeOver", TAKE_OVER, "clientName", "a string", ['"x"']),
 ]
 
 
@@ -148,6 +129,15 @@ def test_params_are_a_struct_by_name(shape: str, value: str) -> None:
         ("signal", {}, "processId"),
         ("signal", {"processId": "p"}, "signal"),
         ("terminate", {}, "processId"),
+        ("start", {**START, "size": {}}, "rows"),
+        ("start", {**START, "size": {"rows": 1}}, "cols"),
+        ("wait", {}, "processId"),
+        ("closeStdin", {}, "processId"),
+        ("resize", {}, "processId"),
+        ("resize", {"processId": "p"}, "size"),
+        ("resize", {"processId": "p", "size": {"cols": 1}}, "rows"),
+        ("takeOver", {}, "sessionId"),
+        ("takeOver", {"session_id": "s"}, "sessionId"),
     ],
 )
 def test_the_first_missing_field_is_named(shape: str, value: dict[str, Any], field: str) -> None:
@@ -248,47 +238,6 @@ def test_the_first_misfit_of_the_text_wins_over_what_is_missing(shape: str, text
     assert complaint(shape, json.loads(text)) == words
 
 
-NUMBERS = [
-    "-1",
-    "-0.0",
-    "1.0",
-    "1.5",
-    "1e1",
-    "1E0",
-    "0e0",
-    "18446744073709551616",
-    "100000000000000000000000",
-]
-
-
-@pytest.mark.parametrize(("field", "kind"), [("afterSeq", "u64"), ("maxBytes", "usize"), ("waitMs", "u64")])
-def test_a_field_of_a_read_is_an_unsigned_integer_of_64_bits(field: str, kind: str) -> None:
-    for number in NUMBERS:
-        assert complaint("read", {**READ, field: json.loads(number)}) == "invalid number"
-    for value in ('"x"', "true", "[]", "{}"):
-        words = f"invalid type: {FOUND[value]}, expected {kind}"
-        assert complaint("read", {**READ, field: json.loads(value)}) == words
-    for good in (0, 1, 2**64 - 1, None):
-        SHAPES["read"][1]({**READ, field: good})
-
-
-@pytest.mark.parametrize(
-    ("signal", "words"),
-    [
-        *[
-            (name, f"unknown variant `{name}`, expected `interrupt`")
-            for name in ("INTERRUPT", "kill", "SIGINT", "")
-        ],
-        (2, "invalid type: number, expected string or map"),
-        (None, "invalid type: null, expected string or map"),
-        (True, "invalid type: boolean `true`, expected string or map"),
-        (["interrupt"], "invalid type: sequence, expected string or map"),
-    ],
-)
-def test_there_is_one_signal(signal: Any, words: str) -> None:
-    assert complaint("signal", {"processId": "p", "signal": signal}) == words
-
-
 @pytest.mark.parametrize("value", ["1", "true", "false", '"x"', "[]", "[1]"])
 def test_a_method_without_params_takes_none(value: str) -> None:
     found = "sequence" if value == "[1]" else FOUND[value]
@@ -336,65 +285,50 @@ def test_a_start_is_read_with_its_directory() -> None:
     )
 
 
+def test_a_start_is_read_with_all_its_extensions() -> None:
+    extended = {
+        "size": {"rows": 1, "cols": 2},
+        "timeoutMs": 3,
+        "idleTimeoutMs": 4,
+        "graceMs": 5,
+        "drainMs": 6,
+        "retainBytes": 7,
+        "outputBytesLimit": 8,
+        "limits": {"memoryBytes": 9, "cpuSeconds": 10, "processes": 11, "openFiles": 12},
+        "idempotent": True,
+    }
+
+    assert m.decode_start({**START, **extended}).params == m.StartParams(
+        process_id="p",
+        argv=["x"],
+        cwd="file:///tmp",
+        env={},
+        tty=False,
+        size=m.TerminalSize(1, 2),
+        timeout_ms=3,
+        idle_timeout_ms=4,
+        grace_ms=5,
+        drain_ms=6,
+        retain_bytes=7,
+        output_bytes_limit=8,
+        limits=m.ResourceLimits(9, 10, 11, 12),
+        idempotent=True,
+    )
+
+
+def test_the_extensions_may_be_absent_or_null() -> None:
+    """Clients of the reference know none of them."""
+    names = ["size", "timeoutMs", "idleTimeoutMs", "graceMs", "drainMs", "retainBytes", "outputBytesLimit"]
+
+    nulls = m.decode_start({**START, **dict.fromkeys([*names, "limits"])})
+
+    assert nulls == m.decode_start(START)
+
+
+def test_limits_are_told_by_their_names_on_the_wire() -> None:
+    assert m.ResourceLimits(memory_bytes=0, open_files=2).values() == {"memoryBytes": 0, "openFiles": 2}
+    assert m.ResourceLimits().values() == {}
+
+
 def test_a_write_is_read_with_its_bytes() -> None:
     assert m.decode_write(WRITE) == m.Write("p", b"a", "w")
-
-
-INFO = m.EnvironmentInfo(
-    shell=m.ShellInfo("bash", "/bin/bash"),
-    executor_version="1",
-    provider_id="sha256:0",
-    cwd="file:///",
-    user_home_dir="file:///root",
-    platform_os="linux",
-    prepend_path_dirs=[],
-    temporary_directories=[],
-    temp_dir="file:///tmp",
-    capabilities=m.Capabilities(),
-)
-CAPABILITIES = [
-    *("networkProxyLaunch", "networkProxyReviewDomains", "credentialMasking"),
-    *("credentialMaskingCustomProviders", "capabilityDiscoverySandbox", "fsWatchMissing"),
-    *("capabilityDiscoveryV2", "environmentConfigRead", "httpHeaderEnvVars", "sandboxedFileStreaming"),
-    *("fileWriteStreaming", "shellSnapshotV2", "windowsMxc", "linuxRootWritePreservesDevices"),
-    "linuxApprovedRootWritePreservesRestrictions",
-]
-
-
-def test_results_have_their_members_in_the_order_of_the_reference() -> None:
-    result = json.loads(msgspec.json.encode(m.InitializeResult("s", INFO)))
-
-    assert list(result) == ["sessionId", "environmentInfo"]
-    assert list(result["environmentInfo"].items()) == [
-        ("shell", {"name": "bash", "path": "/bin/bash"}),
-        ("executorVersion", "1"),
-        ("providerId", "sha256:0"),
-        ("cwd", "file:///"),
-        ("userHomeDir", "file:///root"),
-        ("platformOs", "linux"),
-        ("prependPathDirs", []),
-        ("temporaryDirectories", []),
-        ("tempDir", "file:///tmp"),
-        ("capabilities", dict.fromkeys(CAPABILITIES, False)),
-    ]
-
-
-def test_a_home_that_nobody_knows_is_left_out() -> None:
-    info = msgspec.structs.replace(INFO, user_home_dir=m.optional(None))
-
-    assert "userHomeDir" not in json.loads(msgspec.json.encode(info))
-    assert m.optional("x") == "x"
-
-
-@pytest.mark.parametrize(
-    ("result", "text"),
-    [
-        (m.StatusResult(), b'{"status":"ready"}'),
-        (m.StartResult("p"), b'{"processId":"p","sandboxType":"none"}'),
-        (m.WriteResult("accepted"), b'{"status":"accepted"}'),
-        (m.TerminateResult(running=True), b'{"running":true}'),
-        (Nothing(), b"{}"),
-    ],
-)
-def test_a_result_is_written_like_that_of_the_reference(result: Shape, text: bytes) -> None:
-    assert msgspec.json.encode(result) == text

@@ -35,6 +35,7 @@ def test_a_new_session_belongs_to_its_client() -> None:
 
     assert session.client is client
     assert sessions.find(session.key) is session
+    assert (session.extended, session.valve.is_open, list(session.scope)) == (False, True, [])
 
 
 @pytest.mark.parametrize("key", ["", "nope", "00000000-0000-4000-8000-000000000000"])

@@ -1,0 +1,64 @@
+"""Ends of processes, and what is missing of their output, as JSON (pure)."""
+
+from __future__ import annotations
+
+import signal as signals
+from functools import lru_cache
+
+import msgspec
+
+from holdfast.model import Exit, Gap, Kind, Outcome, Usage
+
+from . import answers as a
+
+_encode = msgspec.json.Encoder().encode
+
+
+def outcome(found: Outcome) -> a.Outcome:
+    return a.Outcome(
+        kind=found.kind,
+        exit_code=found.exit_code,
+        signal=None if found.signal is None else _signal_name(found.signal),
+        by=found.by,
+        detail=found.detail,
+    )
+
+
+@lru_cache(maxsize=512)
+def _outcome_text(found: Outcome) -> bytes:
+    return _encode(outcome(found))
+
+
+def usage(found: Usage) -> a.Usage:
+    return a.Usage(found.user_us // 1000, found.system_us // 1000, found.peak_bytes)
+
+
+def of_exit(found: Exit, *, extended: bool) -> bytes:
+    """Further members of an exit; a client that does not know them gets only what says more than the code."""
+    text = of_outcome(found, extended=extended)
+    if extended and found.usage is not None:
+        text += b',"usage":' + _encode(usage(found.usage))
+    if found.held_by:
+        text += b',"heldBy":' + _encode(list(found.held_by))
+    return text
+
+
+def of_outcome(found: Exit, *, extended: bool) -> bytes:
+    """The same, but only how it ended."""
+    if extended or found.outcome.kind is not Kind.EXIT:
+        return b',"outcome":' + _outcome_text(found.outcome)
+    return b""
+
+
+def of_gap(found: Gap | None) -> bytes:
+    """The member that tells of output that is no longer kept."""
+    if found is None:
+        return b""
+    return b',"gap":' + _encode(a.OutputGap(found.first, found.last, found.size))
+
+
+def _signal_name(number: int) -> str:
+    try:
+        return signals.Signals(number).name
+    except ValueError:
+        return f"SIGRTMIN+{number - signals.SIGRTMIN}" if number > signals.SIGRTMIN else f"SIG{number}"

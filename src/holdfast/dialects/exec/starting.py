@@ -1,0 +1,207 @@
+"""Starting processes."""
+
+from __future__ import annotations
+
+import asyncio
+import hashlib
+from collections.abc import Coroutine
+from time import time
+from typing import Any
+
+import msgspec
+from msgspec import UNSET
+
+from holdfast.dialects import paths, spawning
+from holdfast.dialects.scope import Starting
+from holdfast.dialects.shapes import camel
+from holdfast.errors import BadRequest, NameTaken, StartCancelled, Unsupported
+from holdfast.model import PLAIN, EnvPolicy, Inherit, Limits, Size, Spec, Terms
+
+from . import answers as a
+from . import messages as m
+from .endpoint import ExecConversation, ExecEndpoint
+from .feed import Feed, Request
+from .sessions import Session
+
+_encode = msgspec.json.Encoder(order="deterministic").encode
+
+_LONGEST_MS = 365 * 24 * 3600 * 1000
+"""Milliseconds; longer times are legal and mean the same, but clocks overflow."""
+
+_MOST = 2**62
+"""Bytes, seconds or processes; larger limits are legal and mean the same, but the kernel's numbers end."""
+
+_ABOUT_MOST = 1024
+"""Characters of a command's arguments that a list repeats; the client knows the rest."""
+
+_NAMES = {"memory": "memoryBytes", "cpu": "cpuSeconds", "processes": "processes", "files": "openFiles"}
+"""Limits as they are called on the wire."""
+
+
+def start(talk: ExecConversation, asked: m.Start) -> Coroutine[Any, Any, a.StartResult]:
+    """Start a process.  The answer is sent before anything the process says.
+
+    It goes on when the connection is lost: the client finds the process when it
+    comes back.
+    """
+    # Now: the client may close this session, and open another, before the process runs.
+    params, session = asked.params, talk.session
+    spec = _spec(params, asked.cwd)
+    request = _request(params)
+    if params.idempotent and session.scope.find(params.process_id) is not None:
+        return _find(talk.endpoint, session, params.process_id, spec, request)
+    # The name is taken before anything else can be asked about it.
+    return _start(talk.endpoint, session, spec, session.scope.reserve(params.process_id, request), request)
+
+
+async def _find(
+    endpoint: ExecEndpoint, session: Session, name: str, spec: Spec, request: Request
+) -> a.StartResult:
+    """The process that the same request has started, or is about to."""
+    scope = session.scope
+    while isinstance(entry := endpoint.find(session, name), Starting):
+        if entry.request.fingerprint != request.fingerprint:
+            raise NameTaken(name)
+        settled = asyncio.Event()
+        entry.when_settled(settled.set)
+        await settled.wait()
+        if entry.cancelled:
+            raise StartCancelled(name)
+    if entry is None:  # It failed, and was told so to whoever asked first.
+        return await _start(endpoint, session, spec, scope.reserve(name, request), request)
+    if entry.request.fingerprint != request.fingerprint:
+        raise NameTaken(name)
+    return _result(entry, existing=True)
+
+
+async def _start(
+    endpoint: ExecEndpoint, session: Session, spec: Spec, starting: Starting, request: Request
+) -> a.StartResult:
+    process = await spawning.start(endpoint.backend, spec, session.scope, starting)
+    # From here to the answer nothing waits, so nothing can be told in between.
+    feed = Feed(session, starting.name, process, endpoint, request, now=endpoint.loop.time())
+    session.scope.settle(starting, feed)
+    endpoint.telemetry.process_started()
+    endpoint.make_room(feed)
+    return _result(feed, existing=False)
+
+
+def _result(feed: Feed, *, existing: bool) -> a.StartResult:
+    kept = feed.process.limits_kept()
+    return a.StartResult(
+        feed.name,
+        existing=existing if feed.request.fingerprint else UNSET,
+        limits={_NAMES[name]: keeper for name, keeper in kept.items()} if kept else UNSET,
+    )
+
+
+def _request(params: m.StartParams) -> Request:
+    about = b'"argv":%b,"cwd":%b,"tty":%b,"startedAtMs":%d' % (
+        _shortened(params.argv),
+        _encode(params.cwd),
+        b"true" if params.tty else b"false",
+        int(time() * 1000),
+    )
+    fingerprint = b""
+    if params.idempotent:
+        fingerprint = hashlib.blake2b(_encode(params), digest_size=16).digest()
+    return Request(about, fingerprint, params.retain_bytes)
+
+
+def _shortened(argv: list[str]) -> bytes:
+    """Arguments as a list tells them: it is kept for as long as the process."""
+    text = _encode(argv)
+    if len(text) <= _ABOUT_MOST:
+        return text
+    room, kept = _ABOUT_MOST, []
+    for argument in argv:
+        kept.append(argument[:room])
+        room -= len(argument) + 1
+        if room <= 0:
+            break
+    return text if kept == argv else _encode([*kept, "..."])
+
+
+def _spec(params: m.StartParams, cwd: paths.PathUri) -> Spec:
+    if cwd.path is None:
+        raise BadRequest(
+            f"cwd URI `{cwd.uri}` is not valid on this exec-server host: '{cwd.uri}' is invalid on 'linux'"
+        )
+    if not params.argv:
+        raise BadRequest("argv must not be empty")
+    for field in ("sandbox", "network_proxy", "shell_snapshot"):
+        if getattr(params, field) is not None:
+            raise Unsupported(f"`{camel(field)}`")
+    if params.enforce_managed_network:
+        raise Unsupported("`enforceManagedNetwork`")
+    return Spec(
+        argv=params.argv,
+        cwd=cwd.path,
+        env=params.env,
+        env_policy=None if params.env_policy is None else _policy(params.env_policy),
+        terminal=_terminal(params),
+        stdin=params.pipe_stdin,
+        arg0=params.arg0,
+        terms=_terms(params),
+    )
+
+
+def _policy(policy: m.EnvPolicy) -> EnvPolicy:
+    return EnvPolicy(
+        inherit=Inherit(policy.inherit.value),
+        ignore_default_excludes=policy.ignore_default_excludes,
+        exclude=tuple(policy.exclude),
+        set=tuple(policy.set.items()),
+        include_only=tuple(policy.include_only),
+    )
+
+
+def _terminal(params: m.StartParams) -> Size | None:
+    if params.size is None:
+        return Size() if params.tty else None
+    if not params.tty:
+        raise BadRequest("size needs a terminal: tty must be true", field="size")
+    return size_of(params.size)
+
+
+def size_of(size: m.TerminalSize) -> Size:
+    """A terminal's size; one without room for a character is refused."""
+    if not size.rows or not size.cols:
+        raise BadRequest("size.rows and size.cols must be at least 1", field="size")
+    return Size(size.rows, size.cols)
+
+
+def _terms(params: m.StartParams) -> Terms:
+    """What may end the process; the one object for none of it, if there is none."""
+    for field in ("timeout_ms", "idle_timeout_ms", "output_bytes_limit"):
+        if getattr(params, field) == 0:
+            raise BadRequest(f"{camel(field)} must be at least 1", field=camel(field))
+    terms = Terms(
+        timeout=_seconds(params.timeout_ms),
+        idle_timeout=_seconds(params.idle_timeout_ms),
+        grace=_seconds(params.grace_ms) or 0.0,
+        output=params.output_bytes_limit,
+        drain=_seconds(params.drain_ms),
+        limits=Limits() if params.limits is None else _limits(params.limits),
+    )
+    return PLAIN if terms == PLAIN else terms
+
+
+def _limits(limits: m.ResourceLimits) -> Limits:
+    for name, value in limits.values().items():
+        if value < 1:
+            raise BadRequest(f"limits.{name} must be at least 1", field=f"limits.{name}")
+    return Limits(
+        memory=_bounded(limits.memory_bytes),
+        cpu=_bounded(limits.cpu_seconds),
+        processes=_bounded(limits.processes),
+        files=_bounded(limits.open_files),
+    )
+
+
+def _bounded(value: int | None) -> int | None:
+    return None if value is None else min(value, _MOST)
+
+
+def _seconds(milliseconds: int | None) -> float | None:
+    return None if milliseconds is None else min(milliseconds, _LONGEST_MS) / 1000

@@ -1,0 +1,67 @@
+"""From the request for a child to the news that it runs."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+
+from holdfast.host.warden import News, Report
+from holdfast.poller import Poller
+
+from .children import Child
+
+
+class Birth:
+    """A child that was asked for, until somebody has it.  Implements ``poller.Source``."""
+
+    __slots__ = ("_child", "_news", "_poller")
+
+    def __init__(self, child: Child, *, loop: asyncio.AbstractEventLoop, poller: Poller) -> None:
+        self._child = child
+        self._poller = poller
+        self._news: asyncio.Future[Report] = loop.create_future()
+        poller.add(child.fileno(), self)
+
+    def on_ready(self, events: int = 0) -> None:
+        # What comes after the first piece is left to whoever takes the child.
+        if not self._news.done():
+            report = self._child.hear()
+            if report is not None:
+                self._news.set_result(report)
+
+    async def child(self) -> Child:
+        """The child, once it runs; the poller still watches it, for whoever hands it another source.
+
+        Cancelling leaves nothing behind, though it may take a while until a start
+        that is stuck in the system is undone.
+
+        Raises:
+            SpawnFailed: It does not run.
+        """
+        try:
+            report = await self._news
+            if report.news is not News.STARTED:
+                raise self._child.failure(report)
+        except asyncio.CancelledError:
+            self.give_up()
+            raise
+        except BaseException:
+            self._discard()
+            raise
+        return self._child
+
+    def give_up(self, error: Exception | None = None) -> None:
+        """End the child, whether it runs or not, and tell whoever waits for it."""
+        self._discard()
+        if error is not None and not self._news.done():
+            self._news.set_exception(error)
+
+    def _discard(self) -> None:
+        """Give back everything of the child.  May be called twice."""
+        if self._child.fileno() < 0:
+            return
+        self._poller.remove(self._child.fileno())
+        files = {fd for _, fd in self._child.outputs}
+        for fd in files if self._child.stdin is None else files | {self._child.stdin}:
+            os.close(fd)
+        self._child.close()

@@ -1,0 +1,128 @@
+"""A process of which nothing can change any more, in one block of memory.
+
+Thousands of ended processes are kept for a while.  As objects each is a dozen
+pieces, strewn over memory that can then not be given back as long as a single
+neighbour lives.  Packed it is one piece.  Who asks for it gets it unpacked.
+"""
+
+from __future__ import annotations
+
+import marshal
+
+from holdfast.backend import Valve, Watcher
+from holdfast.errors import NoTerminal
+from holdfast.model import (
+    Chunk,
+    Ended,
+    Exit,
+    Kind,
+    Leftovers,
+    Outcome,
+    Page,
+    Size,
+    Stream,
+    Usage,
+    WriteStatus,
+)
+
+from .reading import page
+from .ring import Budget, Ring
+
+PACK_MOST = 4096
+"""Bytes of output up to which a process is packed: what is larger is mostly output anyway."""
+
+
+def pack(pid: int, next_seq: int, end: Exit | None, ring: Ring, *, terminal: bool) -> bytes | None:
+    """All there is to know of a process that has closed; None if it is too much."""
+    if end is None or ring.total > PACK_MOST or ring.gap(0) is not None:
+        return None
+    outcome, usage = end.outcome, end.usage
+    return marshal.dumps(
+        (
+            pid,
+            next_seq,
+            terminal,
+            end.code,
+            (outcome.kind.value, outcome.exit_code, outcome.signal, outcome.by, outcome.detail),
+            None if usage is None else (usage.user_us, usage.system_us, usage.peak_bytes),
+            tuple(end.held_by),
+            [(chunk.seq, chunk.stream.value, chunk.data) for chunk in ring.after(0)],
+        )
+    )
+
+
+class Past:
+    """A process that has closed and left nobody behind.  Implements ``backend.Process``."""
+
+    closed = True
+    has_leftovers = False
+    running = False
+
+    def __init__(self, data: bytes, budget: Budget) -> None:
+        """``data`` is what ``pack`` gave; its output still counts in ``budget``."""
+        self.pid, self.next_seq, self._terminal, code, outcome, usage, held_by, chunks = marshal.loads(data)  # noqa: S302
+        kind, *rest = outcome
+        used = None if usage is None else Usage(*usage)
+        self.exit: Exit | None = Exit(code, Outcome(Kind(kind), *rest), used, held_by)
+        self._budget = budget
+        self._ring = Ring(limit=PACK_MOST, chunks=len(chunks) + 1, budget=Budget(PACK_MOST))
+        for seq, stream, said in chunks:
+            self._ring.append(Chunk(seq, Stream(stream), said))
+
+    @property
+    def exit_code(self) -> int | None:
+        return None if self.exit is None else self.exit.code
+
+    def limits_kept(self) -> dict[str, str]:
+        return {}
+
+    def watch(self, watcher: Watcher, valve: Valve | None = None) -> Past:
+        return self
+
+    def stop(self) -> None:
+        """As a watch: there is nothing to be told."""
+
+    def try_read(self, *, after: int = 0, limit: int | None = None, wait: float = 0.0) -> Page:
+        return page(self._ring, after, limit, next_seq=self.next_seq, end=self.exit, closed=True)
+
+    async def read(self, *, after: int = 0, limit: int | None = None, wait: float = 0.0) -> Page:
+        return self.try_read(after=after, limit=limit)
+
+    async def wait(self, seconds: float) -> Exit | None:
+        return self.exit
+
+    def try_write(self, data: bytes, *, write_id: str | None = None) -> WriteStatus:
+        return WriteStatus.STDIN_CLOSED
+
+    async def write(self, data: bytes, *, write_id: str | None = None) -> WriteStatus:
+        return WriteStatus.STDIN_CLOSED
+
+    def close_stdin(self, *, write_id: str | None = None) -> WriteStatus:
+        return WriteStatus.STDIN_CLOSED
+
+    def resize(self, size: Size) -> None:
+        if not self._terminal:
+            raise NoTerminal
+
+    def signal(self, number: int, *, tree: bool = False) -> None:
+        pass
+
+    def drain(self) -> None:
+        pass
+
+    async def terminate(self, *, grace: float = 0.0, by: str = "client") -> Ended:
+        assert self.exit is not None
+        return Ended(running=False, exact=self.exit.outcome.kind is not Kind.LOST)
+
+    def retain(self, limit: int) -> None:
+        pass
+
+    def retained(self) -> int:
+        return self._ring.total
+
+    def pack(self) -> bytes | None:
+        return None
+
+    def forget(self, leftovers: Leftovers = Leftovers.SPARE) -> None:
+        self._budget.used -= self._ring.total
+        self._ring.close()

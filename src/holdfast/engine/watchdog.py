@@ -1,0 +1,115 @@
+"""Ends a process that takes too long, says too much or uses too much.
+
+Only a process that was started with such terms has a watchdog.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from typing import TYPE_CHECKING
+
+from holdfast.host.tree import Load
+from holdfast.model import Cause, Chunk, Exit, Kind, Limits, Stream, Terms
+
+if TYPE_CHECKING:
+    from .process import LocalProcess
+
+_LONGEST = 365 * 24 * 3600.0
+"""Seconds; longer timeouts are legal and mean the same, but clocks overflow."""
+
+_GLANCE = 0.05
+"""Seconds between two looks at what a tree uses."""
+
+_SHARE = 20
+"""A look may take one part in so many of the time: a large tree is looked at less often."""
+
+
+class Watchdog:
+    """Implements ``backend.Watcher``."""
+
+    __slots__ = ("_active", "_idle", "_limits", "_loop", "_process", "_said", "_terms", "_timers", "_writes")
+
+    def __init__(self, process: LocalProcess, terms: Terms, loop: asyncio.AbstractEventLoop) -> None:
+        self._process = process
+        self._terms = terms
+        self._loop = loop
+        self._limits = process.tree.limits_to_watch
+        self._said = 0
+        self._writes = 0
+        self._active = loop.time()
+        self._timers: dict[str, asyncio.TimerHandle] = {}
+        process.watch(self)
+        if terms.timeout is not None:
+            self._arm("wall", terms.timeout)
+        if terms.idle_timeout is not None:
+            self._arm("idle", terms.idle_timeout)
+        if self._limits != Limits():
+            self._arm("load", _GLANCE)
+
+    def _arm(self, what: str, seconds: float) -> None:
+        on_time = {"wall": self._on_wall, "idle": self._on_idle, "load": self._on_load}[what]
+        self._timers[what] = self._loop.call_later(min(seconds, _LONGEST), on_time)
+
+    # Implements ``backend.Watcher``.
+
+    def output(self, chunk: Chunk) -> None:
+        self._active = self._loop.time()
+        self._said += len(chunk.data)
+        most = self._terms.output
+        if most is not None and self._said > most:
+            self._terms = Terms(grace=self._terms.grace)  # Once.
+            self._end(Kind.OUTPUT_LIMIT, f"more than {most} bytes of output")
+
+    def ended(self, stream: Stream) -> None:
+        pass
+
+    def exited(self, seq: int, exit: Exit) -> None:  # noqa: A002  (what it is called everywhere)
+        for timer in self._timers.values():
+            timer.cancel()
+
+    def closed(self, seq: int) -> None:
+        pass
+
+    # Time.
+
+    def _on_wall(self) -> None:
+        # It may have ended in time, and the news be held back because a client is behind.
+        if self._process.running:
+            self._end(Kind.TIMEOUT, f"more than {self._terms.timeout:g} seconds")
+
+    def _on_idle(self) -> None:
+        process, idle = self._process, self._terms.idle_timeout
+        assert idle is not None
+        now = self._loop.time()
+        if process.writes != self._writes or not all(valve.is_open for valve in process.valves):
+            # It was given something, or may be talking while nobody listens.
+            self._writes = process.writes
+            self._active = now
+        left = self._active + idle - now
+        if left > 0:
+            self._arm("idle", left)
+        elif process.running:
+            self._end(Kind.IDLE_TIMEOUT, f"more than {idle:g} seconds without output or input")
+
+    def _on_load(self) -> None:
+        began = self._loop.time()
+        found = self._process.tree.load()
+        cause = over(found, self._limits)
+        if cause is not None:
+            self._process.end(cause, 0.0)
+        else:
+            self._arm("load", max(_GLANCE, _SHARE * (self._loop.time() - began)))
+
+    def _end(self, kind: Kind, detail: str) -> None:
+        self._process.end(Cause(kind, "limit", detail), self._terms.grace)
+
+
+def over(load: Load, limits: Limits) -> Cause | None:
+    """The limit that ``load`` is over, if any (pure)."""
+    if limits.memory is not None and load.memory > limits.memory:
+        return Cause(Kind.OOM, "limit", f"{load.memory} bytes of memory, more than {limits.memory}")
+    if limits.cpu is not None and load.cpu_us > limits.cpu * 1e6:
+        return Cause(Kind.CPU_LIMIT, "limit", f"more than {limits.cpu:g} seconds of processor time")
+    if limits.processes is not None and load.processes > limits.processes:
+        return Cause(Kind.TERMINATED, "limit", f"{load.processes} processes, more than {limits.processes}")
+    return None

@@ -1,0 +1,58 @@
+"""Why a start failed, in terms of what was asked for."""
+
+from __future__ import annotations
+
+import errno
+import os
+
+from holdfast.errors import Fault, Search, SpawnFailed
+from holdfast.model import Spec
+
+from .warden import News, Report, Stage
+
+_SYSTEM = (errno.EAGAIN, errno.ENOMEM, errno.EMFILE, errno.ENFILE, errno.ENOSPC)
+
+
+def refusal(spec: Spec, fault: Fault, subject: str, reason: str) -> SpawnFailed:
+    """What we can see ourselves, before the system is asked."""
+    return SpawnFailed(fault, subject, reason, terminal=spec.terminal is not None)
+
+
+def diagnosis(spec: Spec, path: str | None, report: Report) -> SpawnFailed:
+    """Say which of the things named in ``spec`` the system's error was about.
+
+    Args:
+        path: The child's PATH, if it has one.
+    """
+    if report.news is not News.FAILED:
+        return refusal(spec, Fault.SYSTEM, "warden", "it ended before the program ran")
+    number, search = report.value or errno.EIO, None
+    fault, subject = Fault.PROGRAM, spec.argv[0]
+    match report.stage:
+        case Stage.DIRECTORY:
+            fault, subject = Fault.DIRECTORY, spec.cwd
+        case Stage.FORK | Stage.TERMINAL | Stage.GROUP:
+            fault = Fault.SYSTEM
+        case Stage.LIMIT:
+            fault, subject = Fault.ARGUMENT, "limits"
+        case Stage.SEARCH:
+            search = Search(path)
+    if number in _SYSTEM:
+        fault, search = Fault.SYSTEM, None
+    elif number == errno.E2BIG:
+        fault, subject = Fault.ARGUMENT, "argv and env"
+    return failed(spec, fault, subject, number, search=search)
+
+
+def failed(
+    spec: Spec, fault: Fault, subject: str, number: int, *, search: Search | None = None
+) -> SpawnFailed:
+    """What the system said."""
+    return SpawnFailed(
+        fault,
+        subject,
+        os.strerror(number),
+        number=number,
+        terminal=spec.terminal is not None,
+        search=search,
+    )

@@ -1,0 +1,109 @@
+"""A client that talks to an exec endpoint past the dispatch of a server; the clock is moved by hand."""
+
+from __future__ import annotations
+
+import asyncio
+import inspect
+import json
+from typing import Any
+
+import pytest
+
+from holdfast.config import SessionLimits
+from holdfast.dialects.exec.endpoint import ExecConversation, ExecEndpoint
+from holdfast.dialects.exec.feed import Feed
+from holdfast.dialects.exec.methods import METHODS
+from holdfast.errors import HoldfastError
+from holdfast.telemetry import Tally
+from holdfast.wire import jsonrpc
+from tests.fakes.dialects import FakeBackend, FakeClient, FakeProcess, HandLoop
+
+START = {"processId": "p", "argv": ["x"], "cwd": "file:///tmp", "env": {"A": "1"}, "tty": False}
+INITIALIZED = jsonrpc.Notification("initialized", None)
+
+
+class ExecTalk:
+    """A client of an exec endpoint."""
+
+    limits = SessionLimits(
+        detached_seconds=30.0,
+        closed_seconds=30.0,
+        attached_bytes=10,
+        detached_bytes=99,
+        answer_bytes=10_000,
+        probe_seconds=1.5,
+    )
+
+    def __init__(
+        self,
+        *outcomes: FakeProcess | BaseException | asyncio.Event,
+        client: FakeClient | None = None,
+        beside: ExecTalk | None = None,
+    ) -> None:
+        """With ``beside``, another connection to the same endpoint."""
+        if beside is None:
+            self.loop, self.tally, self.backend = HandLoop(), Tally(), FakeBackend(*outcomes)
+            self.endpoint = ExecEndpoint(
+                self.backend, METHODS, loop=self.loop.loop, telemetry=self.tally, limits=self.limits
+            )
+        else:
+            self.loop, self.tally, self.backend = beside.loop, beside.tally, beside.backend
+            self.endpoint = beside.endpoint
+        self.client = client or FakeClient()
+        self.talk: ExecConversation = self.endpoint.greet(self.client)
+        self.client.on_cut = self.talk.ended
+
+    async def shake_hands(self, **params: Any) -> None:
+        await self.call("initialize", {"clientName": "test", **params})
+        self.talk.notified(INITIALIZED)
+
+    async def take_over(self, session: str, **params: Any) -> None:
+        await self.call("session/takeOver", {"sessionId": session, **params})
+        self.talk.notified(INITIALIZED)
+
+    async def call(self, method: str, params: Any = None) -> Any:
+        """The result of a request, as it goes out."""
+        found = METHODS[method]
+        result = found.handle(self.talk, found.decode(params))
+        if inspect.isawaitable(result):
+            result = await result
+        return json.loads(b"".join(jsonrpc.result(1, result)))["result"]
+
+    async def refusal(self, method: str, params: Any = None) -> HoldfastError:
+        """Why a request is refused."""
+        with pytest.raises(HoldfastError) as caught:
+            await self.call(method, params)
+        return caught.value
+
+    async def starting(self, **params: Any) -> asyncio.Task[Any]:
+        """A start that the backend holds back."""
+        task = asyncio.create_task(self.call("process/start", {**START, **params}))
+        await self.backend.asked.wait()
+        return task
+
+    def feed(self, name: str = "p") -> Feed:
+        """A process of the session."""
+        feed = self.talk.session.scope.find(name)
+        assert isinstance(feed, Feed)
+        return feed
+
+    def finished(self) -> dict[str, int]:
+        """How many processes are counted as ended, by how."""
+        metric = "exec_server_processes_finished_total"
+        return {key[1]: count for key, count in self.tally.counts.items() if key[0] == metric}
+
+
+async def ready(*outcomes: FakeProcess | BaseException | asyncio.Event, extended: bool = False) -> ExecTalk:
+    """A client that has done the handshake."""
+    scene = ExecTalk(*outcomes)
+    await scene.shake_hands(**({"holdfast": 1} if extended else {}))
+    return scene
+
+
+async def started(*, extended: bool = False, **params: Any) -> tuple[ExecTalk, FakeProcess]:
+    """A client with a process that runs."""
+    process = FakeProcess()
+    scene = await ready(process, extended=extended)
+    await scene.call("process/start", {**START, **params})
+    process.calls.clear()
+    return scene, process

@@ -1,0 +1,239 @@
+"""The server's side of a nursery, message by message."""
+
+from __future__ import annotations
+
+import os
+import secrets
+import select
+import signal
+import socket
+import struct
+import sys
+import time
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
+from pathlib import Path
+from typing import NamedTuple
+
+GUARD = 60.0
+"""Seconds after which a test that hangs is given up; no test expects anything to be faster."""
+
+PATH = "/usr/bin:/bin"
+PYTHON = (sys.executable, "-I", "-S")
+
+_FORGOTTEN = 200  # The number of a descriptor.
+
+ORDER = struct.Struct("=8I")
+START, RELEASE, KILL = 1, 2, 3
+TERMINAL, SEARCH, IN_FILE, HAS_STDIN = 1, 2, 4, 8
+
+REPORT = struct.Struct("=IiII3Q")
+STARTED, FAILED, EXITED, EMPTY, SURVIVORS = 1, 2, 3, 4, 5
+BY_SIGNAL, ALONE = 1, 2
+AT_FORK, AT_TERMINAL, AT_DIRECTORY, AT_SEARCH, AT_PROGRAM, AT_LIMIT, AT_GROUP = 1, 2, 3, 4, 5, 6, 7
+
+
+class Report(NamedTuple):
+    """What a warden told."""
+
+    what: int
+    value: int
+    detail: int
+    warden: int
+    user_us: int
+    system_us: int
+    peak_kib: int
+
+
+def order(what: int, *, flags: int = 0, counts: Sequence[int] = (0, 0, 0, 0), size: int = 0) -> bytes:
+    """The head of an order; the counts are of arguments, variables, limits and groups."""
+    return ORDER.pack(what, flags, *counts, size, 0)
+
+
+def sh(script: str) -> tuple[str, str, str]:
+    return "/bin/sh", "-c", script
+
+
+def until(holds: Callable[[], bool]) -> None:
+    """Wait for something of which there is no event."""
+    deadline = time.monotonic() + GUARD
+    while not holds():
+        assert time.monotonic() < deadline, "it never happened"
+        time.sleep(0.002)
+
+
+def has_ended(pid: int) -> None:
+    """Wait for the end of a process that is not our child."""
+    with suppress(ProcessLookupError):
+        fd = os.pidfd_open(pid)
+        try:
+            assert select.select([fd], [], [], GUARD)[0], "it does not end"
+        finally:
+            os.close(fd)
+
+
+class Command:
+    """One command and its warden, as a server sees them."""
+
+    def __init__(self, control: socket.socket) -> None:
+        self._control = control
+        control.settimeout(GUARD)
+        self.mark = f"TREE={secrets.token_hex(8)}"
+        self.stdin, self.stdout, self.stderr = -1, -1, -1
+
+    def start(
+        self,
+        *argv: str,
+        name: str | None = None,
+        cwd: str | Path = "/",
+        env: Mapping[str, str] | None = None,
+        path: str | None = None,
+        terminal: str | None = None,
+        limits: Sequence[tuple[int, int, int]] = (),
+        groups: Sequence[str] = (),
+        in_file: bool = False,
+    ) -> Command:
+        """Send the order to start; pipes are made unless it is for a terminal."""
+        texts = [str(cwd), *([] if terminal is None else [terminal]), *groups]
+        texts += [argv[0] if name is None else name, *([] if path is None else [path]), *argv]
+        variables = [f"{key}={value}" for key, value in (env or {"PATH": PATH}).items()]
+        body = b"".join(struct.pack("=3Q", *limit) for limit in limits)
+        body += b"".join(text.encode() + b"\0" for text in [*texts, *variables, self.mark])
+        flags = (HAS_STDIN if terminal is None else TERMINAL) | (0 if path is None else SEARCH)
+        files: list[int] = []
+        if terminal is None:
+            theirs_in, self.stdin = os.pipe()
+            self.stdout, theirs_out = os.pipe()
+            self.stderr, theirs_err = os.pipe()
+            files = [theirs_in, theirs_out, theirs_err]
+        size = len(body)
+        if in_file:
+            flags |= IN_FILE
+            files.append(os.memfd_create("request"))
+            os.write(files[-1], body)
+            body = b""
+        head = order(
+            START, flags=flags, counts=(len(argv), len(variables) + 1, len(limits), len(groups)), size=size
+        )
+        self.send(head + body, *files)
+        for fd in files:
+            os.close(fd)
+        return self
+
+    def send(self, message: bytes, *files: int) -> None:
+        socket.send_fds(self._control, [message], files)
+
+    def release(self) -> None:
+        self.send(order(RELEASE))
+
+    def kill(self) -> None:
+        self.send(order(KILL))
+
+    def told(self) -> Report | None:
+        """The next report; None when the warden has gone."""
+        try:
+            message = self._control.recv(REPORT.size + 1024)
+        except ConnectionResetError:  # It went without having read everything.
+            return None
+        return Report(*REPORT.unpack_from(message)) if message else None
+
+    def tells(self, what: int) -> Report:
+        """The next report, which is of this kind.  A busy host may let the killed be told as survivors."""
+        report = self.told()
+        while report is not None and report.what == SURVIVORS != what:
+            report = self.told()
+        assert report is not None
+        assert report.what == what, report
+        return report
+
+    def is_silent(self) -> bool:
+        """Whether there is no report now."""
+        return not select.select([self._control], [], [], 0)[0]
+
+    def line(self) -> str:
+        """A line of the output."""
+        said = b""
+        while not said.endswith(b"\n"):
+            assert select.select([self.stdout], [], [], GUARD)[0], "no output"
+            piece = os.read(self.stdout, 1)
+            assert piece, f"the output ended after {said!r}"
+            said += piece
+        return said.decode().rstrip("\n")
+
+    def echoes(self) -> bool:
+        """Whether it is alive and answers, if it is a `cat`."""
+        os.write(self.stdin, b"hello\n")
+        return self.line() == "hello"
+
+    def close_stdin(self) -> None:
+        os.close(self.stdin)
+        self.stdin = -1
+
+    def members(self) -> set[int]:
+        """Everybody, wherever, who was started by this command and has not ended."""
+        found = set()
+        for name in filter(str.isdigit, os.listdir("/proc")):
+            with suppress(OSError):
+                if self.mark.encode() in Path(f"/proc/{name}/environ").read_bytes():
+                    found.add(int(name))
+        return found
+
+    def hang_up(self) -> None:
+        """Be gone, as a server that was killed is."""
+        self._control.close()
+
+    def close(self) -> None:
+        self.hang_up()
+        for fd in (self.stdin, self.stdout, self.stderr):
+            if fd >= 0:
+                os.close(fd)
+
+
+class Nursery:
+    """A nursery that runs, and the commands that were asked of it."""
+
+    def __init__(self, program: tuple[str, ...]) -> None:
+        self._server, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+        self._commands: list[Command] = []
+        self._code: int | None = None
+        actions: list[tuple[int, ...]] = [(os.POSIX_SPAWN_DUP2, theirs.fileno(), 3)]
+        nothing = os.open("/dev/null", os.O_RDWR)
+        # The last one is an accident: a file that the server forgot to close.
+        actions += [(os.POSIX_SPAWN_DUP2, nothing, fd) for fd in (0, 1, 2, _FORGOTTEN)]
+        self.pid = os.posix_spawn(program[0], program, os.environ, file_actions=actions)
+        os.close(nothing)
+        theirs.close()
+        self._server.settimeout(GUARD)
+        assert self._server.recv(2) == b"\0"
+
+    def command(self) -> Command:
+        """A new warden, which was not yet told what to start."""
+        ours, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+        socket.send_fds(self._server, [b"x"], [theirs.fileno()])
+        theirs.close()
+        self._commands.append(Command(ours))
+        return self._commands[-1]
+
+    def children(self) -> list[int]:
+        text = Path(f"/proc/{self.pid}/task/{self.pid}/children").read_text(encoding="ascii")
+        return [int(word) for word in text.split()]
+
+    def hang_up(self) -> int:
+        """Be gone; give the nursery's exit code."""
+        self._server.close()
+        if self._code is None:
+            self._code = os.waitstatus_to_exitcode(os.waitpid(self.pid, 0)[1])
+        return self._code
+
+    def close(self) -> None:
+        for command in self._commands:
+            command.close()
+        try:
+            if self._code is None:
+                until(lambda: not self.children())
+        except BaseException:
+            for pid in {pid for command in self._commands for pid in command.members()}:
+                os.kill(pid, signal.SIGKILL)  # A failure must not outlive its test.
+            raise
+        finally:
+            self.hang_up()

@@ -1,0 +1,126 @@
+"""Ends of processes, and gaps in their output, as members of a JSON object."""
+
+from __future__ import annotations
+
+import json
+import signal as signals
+from typing import Any
+
+import pytest
+
+from holdfast.dialects.exec import answers as a
+from holdfast.dialects.exec import describe
+from holdfast.model import Exit, Gap, Kind, Outcome, Usage
+from tests.fakes.dialects import exited
+
+KILLED = Exit(
+    137,
+    Outcome(Kind.TIMEOUT, signal=9, by="limit", detail="more than 5 seconds"),
+    usage=Usage(user_us=1_999, system_us=3_000, peak_bytes=4096),
+    held_by=(7, 8),
+)
+WHY = {
+    "kind": "timeout",
+    "exitCode": None,
+    "signal": "SIGKILL",
+    "by": "limit",
+    "detail": "more than 5 seconds",
+}
+BY_ITSELF = {"kind": "exit", "exitCode": 3, "signal": None, "by": None, "detail": None}
+
+
+def members(text: bytes) -> dict[str, Any]:
+    """What follows the first member of an object."""
+    found: dict[str, Any] = json.loads(b'{"first":0' + text + b"}")
+    del found["first"]
+    return found
+
+
+def test_a_client_that_knows_the_extensions_is_told_everything() -> None:
+    assert members(describe.of_exit(KILLED, extended=True)) == {
+        "outcome": WHY,
+        "usage": {"userMs": 1, "systemMs": 3, "maxRssBytes": 4096},
+        "heldBy": [7, 8],
+    }
+    assert members(describe.of_outcome(KILLED, extended=True)) == {"outcome": WHY}
+
+
+def test_another_client_is_told_what_its_own_members_cannot_say() -> None:
+    """That 137 was a timeout, and who holds the output open; what it cost is for those who ask."""
+    assert members(describe.of_exit(KILLED, extended=False)) == {"outcome": WHY, "heldBy": [7, 8]}
+    assert members(describe.of_outcome(KILLED, extended=False)) == {"outcome": WHY}
+
+
+def test_an_end_by_itself_says_no_more_than_its_code() -> None:
+    """To a client of the reference nothing at all is added."""
+    plain = exited(3)
+
+    assert describe.of_exit(plain, extended=False) == describe.of_outcome(plain, extended=False) == b""
+    assert members(describe.of_exit(plain, extended=True)) == {"outcome": BY_ITSELF}
+    assert members(describe.of_outcome(plain, extended=True)) == {"outcome": BY_ITSELF}
+
+
+@pytest.mark.parametrize("kind", Kind)
+def test_any_other_end_is_told_to_everybody(kind: Kind) -> None:
+    found = members(describe.of_outcome(Exit(1, Outcome(kind)), extended=False))
+
+    assert found == (
+        {}
+        if kind is Kind.EXIT
+        else {"outcome": {"kind": kind.value, "exitCode": None, "signal": None, "by": None, "detail": None}}
+    )
+
+
+def test_what_an_unknown_cost_is_is_left_out() -> None:
+    lost = Exit(-1, Outcome(Kind.LOST, detail="its warden was killed"))
+
+    assert members(describe.of_exit(lost, extended=True)).keys() == {"outcome"}
+
+
+@pytest.mark.parametrize("extended", [False, True])
+def test_who_holds_the_output_of_one_that_ended_by_itself_is_told(*, extended: bool) -> None:
+    """A client that waits for the close learns why it does not come."""
+    held = Exit(0, Outcome(Kind.EXIT, 0), held_by=[5])
+
+    assert members(describe.of_exit(held, extended=extended))["heldBy"] == [5]
+
+
+@pytest.mark.parametrize(
+    ("number", "name"),
+    [
+        (None, None),
+        (2, "SIGINT"),
+        (9, "SIGKILL"),
+        (11, "SIGSEGV"),
+        (24, "SIGXCPU"),
+        (int(signals.SIGRTMIN), "SIGRTMIN"),
+        (int(signals.SIGRTMIN) + 1, "SIGRTMIN+1"),
+        (int(signals.SIGRTMAX) - 1, f"SIGRTMIN+{signals.SIGRTMAX - signals.SIGRTMIN - 1}"),
+        (int(signals.SIGRTMAX), "SIGRTMAX"),
+        (32, "SIG32"),
+    ],
+)
+def test_a_signal_has_the_name_that_people_know(number: int | None, name: str | None) -> None:
+    """Those that the C library keeps for itself have none."""
+    assert describe.outcome(Outcome(Kind.SIGNAL, signal=number)).signal == name
+
+
+def test_an_outcome_keeps_all_its_facts() -> None:
+    found = Outcome(Kind.TERMINATED, exit_code=0, signal=None, by="client", detail='a "quoted" é')
+
+    assert describe.outcome(found) == a.Outcome(Kind.TERMINATED, 0, None, "client", 'a "quoted" é')
+    assert members(describe.of_outcome(Exit(0, found), extended=False))["outcome"]["detail"] == found.detail
+
+
+@pytest.mark.parametrize(("micro", "milli"), [(0, 0), (999, 0), (1000, 1), (2**40, 2**40 // 1000)])
+def test_time_used_is_told_in_whole_milliseconds(micro: int, milli: int) -> None:
+    assert describe.usage(Usage(micro, micro, 5)) == a.Usage(milli, milli, 5)
+
+
+@pytest.mark.parametrize("size", [0, 70, 2**64 - 1, None])
+def test_a_gap_is_told_with_its_bounds_and_its_size(size: int | None) -> None:
+    assert members(describe.of_gap(Gap(2, 9, size))) == {"gap": {"fromSeq": 2, "toSeq": 9, "bytes": size}}
+
+
+def test_no_gap_is_not_told() -> None:
+    assert describe.of_gap(None) == b""

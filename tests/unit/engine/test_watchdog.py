@@ -1,0 +1,169 @@
+"""Ends a process that takes too long, says too much or uses too much."""
+
+from __future__ import annotations
+
+import asyncio
+
+import pytest
+
+from holdfast.backend import Valve
+from holdfast.engine.local import LocalBackend
+from holdfast.engine.output import READ_SIZE
+from holdfast.engine.watchdog import over
+from holdfast.host.tree import Load
+from holdfast.model import Cause, Kind, Limits, Outcome, Terms
+from tests.fakes.gate import Gate
+from tests.fakes.process import python, sh
+from tests.fakes.recorder import Recorder, record
+
+
+def outcome(recorder: Recorder) -> Outcome:
+    assert recorder.exit is not None
+    return recorder.exit.outcome
+
+
+async def test_time_that_is_over_ends_the_tree_and_keeps_what_was_said(
+    backend: LocalBackend, gate: Gate
+) -> None:
+    spec = sh(f"echo said; (setsid {gate.shell}) & {gate.shell}", terms=Terms(timeout=0.3))
+    recorder = record(process := await backend.start(spec))
+
+    await recorder.until("closed")
+
+    assert recorder.said() == b"said\n"
+    assert (outcome(recorder).kind, outcome(recorder).by) == (Kind.TIMEOUT, "limit")
+    assert (await process.terminate()).survivors == ()
+
+
+async def test_who_ends_in_time_has_an_ordinary_end(backend: LocalBackend) -> None:
+    recorder = record(await backend.start(sh("exit 3", terms=Terms(timeout=3600, idle_timeout=3600))))
+
+    await recorder.until("closed")
+
+    assert outcome(recorder) == Outcome(Kind.EXIT, 3)
+
+
+async def test_a_process_that_ended_in_time_is_not_late_because_its_client_is(
+    backend: LocalBackend, gate: Gate
+) -> None:
+    """The news of its exit waits for a client that is behind."""
+    process = await backend.start(sh(f"{gate.shell}; exit 3", terms=Terms(timeout=0.2)))
+    valve, recorder = Valve(), Recorder()
+    process.watch(recorder, valve)
+    await gate.reached()
+    valve.shut()
+    gate.open()
+    later = record(await backend.start(sh("sleep 1000", terms=Terms(timeout=0.4))))
+    await later.until("closed")
+
+    valve.open()
+
+    await recorder.until("closed")
+    assert outcome(recorder).kind is Kind.EXIT
+
+
+async def test_silence_ends_it_and_words_and_input_do_not(backend: LocalBackend, gate: Gate) -> None:
+    script = "for i in 1 2 3 4 5 6; do sleep 0.1; echo $i; done; while read x; do :; done"
+    terms = Terms(idle_timeout=0.4)
+    recorder = record(process := await backend.start(sh(script, stdin=True, terms=terms)))
+    await recorder.until_said(b"6")
+    for _ in range(6):
+        await asyncio.sleep(0.1)
+        process.try_write(b"x\n")
+    assert process.exit is None
+
+    await recorder.until("closed")
+
+    assert outcome(recorder).kind is Kind.IDLE_TIMEOUT
+
+
+async def test_a_client_that_is_behind_makes_nobody_idle(backend: LocalBackend, gate: Gate) -> None:
+    process = await backend.start(sh(f"yes & {gate.shell}", terms=Terms(idle_timeout=0.1)))
+    valve, recorder = Valve(), Recorder()
+    process.watch(recorder, valve)
+    await gate.reached()
+    valve.shut()
+    other = record(await backend.start(sh("sleep 1000", terms=Terms(idle_timeout=0.5))))
+    await other.until("closed")
+
+    assert process.exit is None
+
+
+async def test_more_output_than_allowed_ends_it(backend: LocalBackend) -> None:
+    recorder = record(await backend.start(sh("yes", terms=Terms(output=100_000))))
+
+    await recorder.until("closed")
+
+    assert outcome(recorder).kind is Kind.OUTPUT_LIMIT
+    # The chunk that went over the limit is told, and nothing after it.
+    assert 100_000 < len(recorder.said()) <= 100_000 + READ_SIZE
+
+
+async def test_exactly_as_much_output_as_allowed_is_allowed(backend: LocalBackend) -> None:
+    recorder = record(await backend.start(sh("head -c 100000 /dev/zero", terms=Terms(output=100_000))))
+
+    await recorder.until("closed")
+
+    assert outcome(recorder).kind is Kind.EXIT
+
+
+async def test_memory_of_the_tree_is_looked_at(backend: LocalBackend) -> None:
+    source = "import os; os.fork(); x = bytearray(60_000_000); input()"
+    limits = Limits(memory=100_000_000)
+    recorder = record(process := await backend.start(python(source, stdin=True, terms=Terms(limits=limits))))
+    assert process.limits_kept() == {"memory": "sampled"}
+
+    await recorder.until("closed")
+
+    assert outcome(recorder).kind is Kind.OOM
+
+
+async def test_processor_time_of_the_tree_is_summed_up(backend: LocalBackend) -> None:
+    """Each of them stays below what one process may use."""
+    burn = "sh -c 'while :; do :; done' & "
+    recorder = record(await backend.start(sh(f"{burn * 4} wait", terms=Terms(limits=Limits(cpu=1)))))
+
+    await recorder.until("closed")
+
+    assert outcome(recorder).kind is Kind.CPU_LIMIT
+
+
+async def test_too_many_processes_end_it(backend: LocalBackend) -> None:
+    script = "sleep 1000 & sleep 1000 & sleep 1000 & wait"
+    recorder = record(await backend.start(sh(script, terms=Terms(limits=Limits(processes=3)))))
+
+    await recorder.until("closed")
+
+    assert (outcome(recorder).kind, outcome(recorder).by) == (Kind.TERMINATED, "limit")
+
+
+async def test_output_that_others_hold_open_is_closed_in_time(backend: LocalBackend, gate: Gate) -> None:
+    """What was said before is told; who holds it lives on."""
+    script = f"(printf late; {gate.shell}) & {gate.shell}"
+    process = await backend.start(sh(script, terms=Terms(drain=0.1)))
+    recorder = record(process)
+    await gate.reached(2)
+    gate.open()
+    gate.open()
+    await recorder.until("exited", 0)
+
+    await recorder.until("closed")
+
+    assert recorder.said() == b"late"
+
+
+@pytest.mark.parametrize(
+    ("limits", "cause"),
+    [
+        (Limits(), None),
+        (Limits(memory=10, cpu=1.0, processes=2), None),
+        (Limits(memory=9), Kind.OOM),
+        (Limits(cpu=0.9), Kind.CPU_LIMIT),
+        (Limits(processes=1), Kind.TERMINATED),
+    ],
+)
+def test_a_limit_is_passed_when_there_is_more_than_it(limits: Limits, cause: Kind | None) -> None:
+    found = over(Load(processes=2, memory=10, cpu_us=1_000_000), limits)
+
+    assert (None if found is None else found.kind) == cause
+    assert found is None or isinstance(found, Cause)

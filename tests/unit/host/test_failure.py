@@ -1,0 +1,116 @@
+"""Which of the things named in a request a failed start was about."""
+
+from __future__ import annotations
+
+import errno
+import os
+
+import pytest
+
+from holdfast.errors import Fault, Search
+from holdfast.host.failure import diagnosis, failed, refusal
+from holdfast.host.warden import LOST, News, Report, Stage
+from holdfast.model import Size
+from tests.fakes.process import TERMINAL, command
+
+BOTH = pytest.mark.parametrize("terminal", [None, TERMINAL], ids=["pipe", "pty"])
+
+PROGRAM = (Fault.PROGRAM, "tool", None)
+SEARCHED = (Fault.PROGRAM, "tool", Search("/a:/b"))
+DIRECTORY = (Fault.DIRECTORY, "/there", None)
+LIMITS = (Fault.ARGUMENT, "limits", None)
+SYSTEM = (Fault.SYSTEM, "tool", None)
+TOO_LONG = (Fault.ARGUMENT, "argv and env", None)
+
+Facts = tuple[Fault, str, Search | None]
+
+SCARCE = (errno.EAGAIN, errno.ENOMEM, errno.EMFILE, errno.ENFILE, errno.ENOSPC)
+
+
+@BOTH
+@pytest.mark.parametrize(
+    ("stage", "number", "facts"),
+    [
+        (Stage.PROGRAM, errno.ENOENT, PROGRAM),
+        (Stage.PROGRAM, errno.EACCES, PROGRAM),
+        (Stage.PROGRAM, errno.ENOEXEC, PROGRAM),
+        (Stage.PROGRAM, errno.E2BIG, TOO_LONG),
+        (Stage.SEARCH, errno.ENOENT, SEARCHED),
+        (Stage.SEARCH, errno.EACCES, SEARCHED),
+        (Stage.SEARCH, errno.ENAMETOOLONG, SEARCHED),
+        (Stage.DIRECTORY, errno.ENOENT, DIRECTORY),
+        (Stage.DIRECTORY, errno.ENOTDIR, DIRECTORY),
+        (Stage.DIRECTORY, errno.EACCES, DIRECTORY),
+        (Stage.LIMIT, errno.EINVAL, LIMITS),
+        (Stage.LIMIT, errno.EPERM, LIMITS),
+        (Stage.FORK, errno.EBADF, SYSTEM),
+        (Stage.TERMINAL, errno.EIO, SYSTEM),
+        (Stage.TERMINAL, errno.ENOENT, SYSTEM),
+        (Stage.GROUP, errno.ENOENT, SYSTEM),
+        (Stage.GROUP, errno.EBUSY, SYSTEM),
+    ],
+)
+def test_a_stage_and_a_number_name_what_is_at_fault(
+    stage: Stage, number: int, facts: Facts, terminal: Size | None
+) -> None:
+    """The system has one number for a missing program and a missing directory; a client must not guess."""
+    spec = command("tool", cwd="/there", terminal=terminal)
+
+    error = diagnosis(spec, "/a:/b", Report(News.FAILED, number, stage.value))
+
+    assert (error.fault, error.subject, error.search) == facts
+    assert (error.number, error.reason) == (number, os.strerror(number))
+    assert error.terminal == (terminal is not None)
+
+
+@pytest.mark.parametrize("number", SCARCE)
+@pytest.mark.parametrize("stage", Stage)
+def test_what_the_host_is_out_of_is_nobodys_fault_but_the_hosts(stage: Stage, number: int) -> None:
+    """The same request may work later, wherever it failed; so nothing of it is to blame."""
+    error = diagnosis(command("tool", cwd="/there"), "/a", Report(News.FAILED, number, stage.value))
+
+    assert (error.fault, error.search, error.number) == (Fault.SYSTEM, None, number)
+
+
+def test_a_lookup_without_a_path_says_so() -> None:
+    """A terminal's child without PATH is looked for nowhere; that is not the same as an empty PATH."""
+    error = diagnosis(command("tool"), None, Report(News.FAILED, errno.ENOENT, Stage.SEARCH.value))
+
+    assert error.search == Search(None)
+
+
+def test_a_failure_without_a_number_is_told_with_one() -> None:
+    """Nobody would understand "Success" as a reason."""
+    error = diagnosis(command("tool"), None, Report(News.FAILED, 0, Stage.PROGRAM.value))
+
+    assert (error.number, error.reason) == (errno.EIO, os.strerror(errno.EIO))
+
+
+@pytest.mark.parametrize("report", [LOST, Report(News.EMPTY), Report(News.EXITED)])
+@BOTH
+def test_a_warden_that_ended_first_is_the_systems_fault(report: Report, terminal: Size | None) -> None:
+    """Whoever killed it, the request was in order."""
+    error = diagnosis(command("tool", terminal=terminal), "/a", report)
+
+    assert (error.fault, error.subject, error.number, error.search) == (Fault.SYSTEM, "warden", None, None)
+    assert error.reason == "it ended before the program ran"
+    assert error.terminal == (terminal is not None)
+
+
+@BOTH
+def test_what_we_refuse_ourselves_has_a_reason_and_no_number(terminal: Size | None) -> None:
+    error = refusal(command("tool", terminal=terminal), Fault.ARGUMENT, "argv", "no")
+
+    assert str(error) == "cannot start: argument 'argv': no"
+    assert (error.number, error.search, error.terminal) == (None, None, terminal is not None)
+
+
+@BOTH
+def test_what_the_system_said_is_told_in_its_words(terminal: Size | None) -> None:
+    error = failed(
+        command("tool", terminal=terminal), Fault.PROGRAM, "tool", errno.ENOENT, search=Search("/x")
+    )
+
+    assert str(error) == "cannot start: program 'tool': No such file or directory"
+    assert (error.number, error.search) == (errno.ENOENT, Search("/x"))
+    assert error.terminal == (terminal is not None)
