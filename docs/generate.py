@@ -91,8 +91,10 @@ def spell(name: str, value: object) -> str:
 
 def fixed_limits() -> str:
     """Bounds that the protocol or the implementation fixes."""
-    from holdfast.engine import starter
+    from holdfast.dialects.exec import control, endpoint, starting
+    from holdfast.engine import watchdog
     from holdfast.engine.output import READ_SIZE
+    from holdfast.host import nursery, tree
     from holdfast.wire.http import HEAD_LIMIT
     from holdfast.wire.scan import MOST_NESTED, MOST_VALUES
 
@@ -109,7 +111,42 @@ def fixed_limits() -> str:
             f"{READ_SIZE // 1024} KiB",
             "What one read of a pipe gives; terminals are gathered up to it.",
         ),
-        ("Threads that start processes", f"{starter.MOST_THREADS}", "One, unless starts are stuck."),
+        (
+            "Survivors told",
+            f"{nursery.SURVIVORS_MOST}",
+            f"Pids of one tree that were killed and live {nursery.PATIENCE:g} s later.",
+        ),
+        (
+            "Numbers kept after a kill",
+            f"{nursery.HELD_MOST}",
+            f"Pids of one tree kept from reuse for {nursery.HOLD:g} s: those who had left the group.",
+        ),
+        (
+            "Processes looked at in a tree",
+            f"{tree._MOST:,}",
+            "For signals, holders and sampled limits, not for a kill.",
+        ),
+        ("Holders named", f"{tree._MOST_HOLDERS}", "Pids in `heldBy`."),
+        (
+            "Looks at a tree with sampled limits",
+            f"every {watchdog._GLANCE * 1000:g} ms",
+            f"Less often if a look takes more than one part in {watchdog._SHARE} of the time.",
+        ),
+        (
+            "Longest grace of a terminate",
+            f"{control._LONGEST_GRACE / 3600:g} hours",
+            "A longer `graceMs` means the same.",
+        ),
+        (
+            "Requests that wait for a grace",
+            f"{endpoint._MOST_WAITING:,}",
+            "Per connection: `process/terminate` with `graceMs`.",
+        ),
+        (
+            "Arguments in a list",
+            f"{starting._ABOUT_MOST:,}",
+            "Characters of `argv` that `process/list` repeats, about.",
+        ),
     )
     lines = ["## Fixed\n", "Not configurable.\n", "| limit | value | note |", "|---|---|---|"]
     lines += [f"| {name} | {value} | {note} |" for name, value, note in rows]

@@ -5,19 +5,31 @@
 export interface Calls {
   /** Open or resume a session. */
   "initialize": { params: InitializeParams; result: InitializeResult };
+  /** Resume a session, instead of `initialize`, also if another connection has it, which then ends. */
+  "session/takeOver": { params: TakeOverParams; result: InitializeResult };
+  /** End the session and everything in it; return when that is gone. A new one may be opened then. */
+  "session/close": { params?: Record<string, never> | null; result: CloseResult };
   /** What the host is like. */
   "environment/info": { params?: Record<string, never> | null; result: EnvironmentInfo };
   /** A sign of life of the session's side. */
   "environment/status": { params?: Record<string, never> | null; result: StatusResult };
   /** Start a process. The answer is sent before anything the process says. */
   "process/start": { params: StartParams; result: StartResult };
+  /** The processes of the session, those that are starting or still kept included. */
+  "process/list": { params?: Record<string, never> | null; result: ListResult };
   /** What a process has said, as far as it is kept. */
   "process/read": { params: ReadParams; result: ReadResult };
+  /** Wait for the exit of a process. */
+  "process/wait": { params: WaitParams; result: WaitResult };
   /** Offer bytes to stdin. A process that nobody knows is an answer here, not an error. */
   "process/write": { params: WriteParams; result: WriteResult };
-  /** Interrupt a process; nothing happens if there is none to interrupt. */
+  /** End the input of a process, after everything that was offered before. */
+  "process/closeStdin": { params: CloseStdinParams; result: WriteResult };
+  /** Give a terminal another size. */
+  "process/resize": { params: ResizeParams; result: Nothing };
+  /** Signal a process; nothing happens if there is none. */
   "process/signal": { params: SignalParams; result: Nothing };
-  /** Kill a process, or give up starting it. */
+  /** End a process and everything it has started, or give up starting it. */
   "process/terminate": { params: TerminateParams; result: TerminateResult };
 }
 
@@ -73,6 +85,16 @@ export interface InitializeParams {
   clientName: string;
   /** The session to resume; null opens a new one. */
   resumeSessionId?: string | null;
+  /** The version of the extensions that the client knows: 1. It is then told all that they have to tell. */
+  holdfast?: number | null;
+}
+
+export interface TakeOverParams {
+  sessionId: string;
+  /** What the client calls itself; for the record. Default: `""`. */
+  clientName?: string;
+  /** As in `initialize`. */
+  holdfast?: number | null;
 }
 
 export interface StartParams {
@@ -104,6 +126,24 @@ export interface StartParams {
   managedNetwork?: ManagedNetwork | null;
   /** Refused unless null. */
   networkProxy?: NetworkProxy | null;
+  /** The terminal's; only with `tty`. */
+  size?: TerminalSize | null;
+  /** End it after so long. */
+  timeoutMs?: number | null;
+  /** End it when it has neither said nor been given anything for so long. */
+  idleTimeoutMs?: number | null;
+  /** When it is ended for one of these reasons: SIGTERM first, and the end so much later. */
+  graceMs?: number | null;
+  /** Close its output so long after its exit, whoever holds it open. */
+  drainMs?: number | null;
+  /** Output to keep, instead of 1 MiB. */
+  retainBytes?: number | null;
+  /** End it when it has said more. */
+  outputBytesLimit?: number | null;
+  /** What it may use. */
+  limits?: ResourceLimits | null;
+  /** If this very request was made before, answer with the process that it started. Default: `false`. */
+  idempotent?: boolean;
 }
 
 /** Labels that the client's own records use; we only check them. */
@@ -145,6 +185,22 @@ export interface ManagedNetwork {
 /** Whatever is in it: it is refused as a whole. */
 export interface NetworkProxy {}
 
+/** Rows and columns of characters, at least 1 each. */
+export interface TerminalSize {
+  rows: number;
+  cols: number;
+}
+
+/** What a process and everything it starts may use together; at least 1 each. */
+export interface ResourceLimits {
+  memoryBytes?: number | null;
+  cpuSeconds?: number | null;
+  /** At once, the first included. */
+  processes?: number | null;
+  /** Of each process. */
+  openFiles?: number | null;
+}
+
 export interface ReadParams {
   processId: string;
   /** Only chunks with a higher number; null is 0. */
@@ -152,6 +208,12 @@ export interface ReadParams {
   /** Stop before the chunk that would go over it; the first is given whatever its size. */
   maxBytes?: number | null;
   /** Hold an empty answer back for so long, until there is output, exit or close; null is 0. */
+  waitMs?: number | null;
+}
+
+export interface WaitParams {
+  processId: string;
+  /** Wait so long for the exit; null is 0. */
   waitMs?: number | null;
 }
 
@@ -163,15 +225,30 @@ export interface WriteParams {
   writeId: string;
 }
 
+export interface CloseStdinParams {
+  processId: string;
+  /** The same one takes effect once, as with `process/write`. */
+  writeId?: string | null;
+}
+
+export interface ResizeParams {
+  processId: string;
+  size: TerminalSize;
+}
+
 export interface SignalParams {
   processId: string;
   signal: SignalName;
+  /** To everybody that it has started, instead of its process group. */
+  tree?: boolean | null;
 }
 
-export type SignalName = "interrupt";
+export type SignalName = "interrupt" | "terminate" | "kill" | "hangup" | "quit" | "user1" | "user2" | "stop" | "continue";
 
 export interface TerminateParams {
   processId: string;
+  /** SIGTERM first, and the end so much later. If given, what an exited one left behind is ended too. */
+  graceMs?: number | null;
 }
 
 export interface InitializeResult {
@@ -199,7 +276,7 @@ export interface EnvironmentInfo {
   temporaryDirectories: string[];
   /** URI of the directory for temporary files. */
   tempDir: string;
-  /** Optional features; all false in this version. */
+  /** Optional features; those of the protocol are all false in this version. */
   capabilities: Capabilities;
 }
 
@@ -225,6 +302,20 @@ export interface Capabilities {
   windowsMxc: boolean;
   linuxRootWritePreservesDevices: boolean;
   linuxApprovedRootWritePreservesRestrictions: boolean;
+  holdfast?: Extensions;
+}
+
+/** What this server does beyond the protocol. */
+export interface Extensions {
+  version: number;
+  features: string[];
+  /** Whether ending a process ends everything it has started, whatever that has done to escape. */
+  treeExact: boolean;
+}
+
+export interface CloseResult {
+  /** Pids of those who could not be ended. */
+  survivors: number[];
 }
 
 export interface StatusResult {
@@ -236,7 +327,54 @@ export interface StartResult {
   processId: string;
   /** `none`. */
   sandboxType: string;
+  /** Of an idempotent start: whether the process was there before. */
+  existing?: boolean;
+  /** For each limit that was asked for, who keeps it: `cgroup`, `rlimit` or `sampled`. */
+  limits?: Record<string, string>;
 }
+
+export interface ListResult {
+  /** In the order in which they were asked for, as many as fit into one message. */
+  processes: ListedProcess[];
+  /** Told if there are more, which did not fit. */
+  more?: boolean;
+}
+
+export interface ListedProcess {
+  processId: string;
+  /** Cut after about 1,024 characters, with `...` as the last element then. */
+  argv: string[];
+  /** URI. */
+  cwd: string;
+  tty: boolean;
+  /** When it was asked for, in milliseconds since 1970. */
+  startedAtMs: number;
+  state: State;
+  /** Null while it starts. */
+  pid: number | null;
+  exitCode: number | null;
+  outcome: Outcome | null;
+  nextSeq: number;
+  retainedBytes: number;
+}
+
+export type State = "starting" | "running" | "exited" | "closed";
+
+/** How a process ended, and why. */
+export interface Outcome {
+  kind: Kind;
+  /** Null after death by signal. */
+  exitCode: number | null;
+  /** The signal it died of, as in `SIGKILL`. */
+  signal: string | null;
+  /** Who ended it: `client` or `limit`. */
+  by: string | null;
+  /** In words. */
+  detail: string | null;
+}
+
+/** Why a process ended. */
+export type Kind = "exit" | "signal" | "timeout" | "idleTimeout" | "oom" | "outputLimit" | "cpuLimit" | "terminated" | "sandboxDenied" | "lost";
 
 export interface ReadResult {
   /** What is kept, in order. */
@@ -253,6 +391,10 @@ export interface ReadResult {
   failure: string | null;
   /** False. */
   sandboxDenied: boolean;
+  /** What is missing before the first chunk; told if there is anything. */
+  gap?: OutputGap | null;
+  /** Told of an exited process. A client that does not know the extensions is not told of kind `exit`. */
+  outcome?: Outcome;
 }
 
 /** Bytes of one stream, with their number. */
@@ -266,6 +408,33 @@ export interface OutputChunk {
 /** Where a chunk came from. A terminal has one stream for both outputs. */
 export type Stream = "stdout" | "stderr" | "pty";
 
+/** Output that is no longer kept. */
+export interface OutputGap {
+  fromSeq: number;
+  /** The last number of it. */
+  toSeq: number;
+  /** Null if so much was dropped that nobody knows. */
+  bytes: number | null;
+}
+
+export interface WaitResult {
+  exited: boolean;
+  exitCode: number | null;
+  outcome: Outcome | null;
+  usage: Usage | null;
+  /** Pids of those who hold the output of an exited process open, as far as they were seen at its exit. */
+  heldBy: number[];
+  closed: boolean;
+}
+
+/** What a process used, and those whom it had waited for. */
+export interface Usage {
+  userMs: number;
+  systemMs: number;
+  /** Of the largest of them. */
+  maxRssBytes: number;
+}
+
 export interface WriteResult {
   /** `accepted`, `stdinClosed`, `unknownProcess` or `starting`. */
   status: string;
@@ -277,6 +446,10 @@ export interface Nothing {}
 export interface TerminateResult {
   /** Whether there was something to end. */
   running: boolean;
+  /** Pids of those who could not be ended. */
+  survivors: number[];
+  /** Whether everybody whom the process had started was in sight. */
+  treeExact: boolean;
 }
 
 /** A process has written something. */
@@ -297,6 +470,12 @@ export interface ProcessExited {
   exitCode: number;
   /** False. */
   sandboxDenied: boolean;
+  /** As in the answer to `process/read`. */
+  outcome?: Outcome;
+  /** Told to clients that know the extensions. */
+  usage?: Usage;
+  /** Pids of those who hold the output open; told if there are any. */
+  heldBy?: number[];
 }
 
 /** A process has ended and so has its output: nothing follows. */
