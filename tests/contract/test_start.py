@@ -80,7 +80,7 @@ async def test_a_start_that_fails_names_what_is_at_fault_and_leaves_nothing(
 
     error = caught.value
     assert (error.fault, error.subject, error.number) == (fault, subject, number)
-    assert len(open_files()) == before
+    assert len(open_files()) <= before
     assert not has_commands()
 
 
@@ -89,9 +89,11 @@ async def test_a_cancelled_start_leaves_no_process(backend: Backend) -> None:
         starting = asyncio.ensure_future(backend.start(command("sleep", "1000")))
         for _ in range(turns):
             await asyncio.sleep(0)
-        starting.cancel()
-        with pytest.raises(asyncio.CancelledError):
-            await starting
+        if starting.cancel():
+            with pytest.raises(asyncio.CancelledError):
+                await starting
+        else:  # It was faster.
+            await starting.result().terminate()
 
     await eventually(lambda: not has_commands())
 

@@ -25,7 +25,7 @@ _FORGOTTEN = 200  # The number of a descriptor.
 
 ORDER = struct.Struct("=8I")
 START, RELEASE, KILL = 1, 2, 3
-TERMINAL, SEARCH, IN_FILE, HAS_STDIN = 1, 2, 4, 8
+TERMINAL, SEARCH, IN_FILE, HAS_STDIN, QUIETLY = 1, 2, 4, 8, 16
 
 REPORT = struct.Struct("=IiII3Q")
 STARTED, FAILED, EXITED, EMPTY, SURVIVORS = 1, 2, 3, 4, 5
@@ -123,8 +123,8 @@ class Command:
     def send(self, message: bytes, *files: int) -> None:
         socket.send_fds(self._control, [message], files)
 
-    def release(self) -> None:
-        self.send(order(RELEASE))
+    def release(self, *, quietly: bool = False) -> None:
+        self.send(order(RELEASE, flags=QUIETLY if quietly else 0))
 
     def kill(self) -> None:
         self.send(order(KILL))

@@ -77,6 +77,9 @@ class Child(Protocol):
     def holders(self, files: Sequence[int]) -> list[int]:
         """Who in the tree holds the other end of one of these descriptors."""
 
+    def retire(self) -> None:
+        """Give everything back, now that nobody is left of the tree."""
+
     def close(self) -> None:
         """Give everything back; whatever is left of the tree is ended."""
 
@@ -144,6 +147,9 @@ class _NoChild:
 
     def holders(self, files: Sequence[int]) -> list[int]:
         return []
+
+    def retire(self) -> None:
+        pass
 
     def close(self) -> None:
         pass

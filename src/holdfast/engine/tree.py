@@ -70,7 +70,7 @@ class Tree:
             self._heard_exit = True
             self._root.exited(report)
             if lost or report.alone:
-                self._let_go()
+                self._let_go(lost=lost)
             else:
                 self._child.release()
         elif report.news is News.SURVIVORS:
@@ -79,7 +79,7 @@ class Tree:
         else:
             if report.usage is not None:
                 self._root.used(report.usage)
-            self._let_go()
+            self._let_go(lost=lost)
 
     def resume(self) -> None:
         """Hear the news again, whatever held it up."""
@@ -92,11 +92,14 @@ class Tree:
             self._watched = False
             self._poller.remove(self._child.fileno())
 
-    def _let_go(self) -> None:
+    def _let_go(self, *, lost: bool) -> None:
         """Nobody is left.  What ``Root.changed`` sees is the last news."""
         self._unwatch()
         self._cancel()
-        self._child.close()
+        if lost:
+            self._child.close()
+        else:
+            self._child.retire()
         self._child = NO_CHILD
         self.survivors = ()
         self._root.changed()

@@ -13,7 +13,7 @@ from holdfast.model import Stream
 from . import tree
 from .groups import Group
 from .limits import NO_LIMITS, Kept
-from .warden import News, Report, Warden
+from .warden import NO_WARDEN, News, Report, Warden
 
 
 class Child:
@@ -26,6 +26,8 @@ class Child:
     __slots__ = (
         "_explain",
         "_group",
+        "_killed",
+        "_take_back",
         "_warden",
         "_warden_pid",
         "limits",
@@ -42,11 +44,17 @@ class Child:
         stdin: int | None,
         outputs: tuple[tuple[Stream, int], ...],
         explain: Callable[[Report], SpawnFailed],
+        take_back: Callable[..., None],
         group: Group | None = None,
         limits: Kept = NO_LIMITS,
     ) -> None:
-        """``explain`` says what a failed start was about."""
+        """
+        Args:
+            explain: Says what a failed start was about.
+            take_back: Takes the warden, and ``usable``: whether nobody is left of the tree.
+        """
         self._warden = warden
+        self._take_back: Callable[..., None] | None = take_back
         self._warden_pid = 0
         self._explain: Callable[[Report], SpawnFailed] | None = explain
         self._group = group
@@ -54,6 +62,7 @@ class Child:
         self.pid = 0
         """The command's, once it runs."""
         self.released = False
+        self._killed = False
         self.stdin = stdin
         self.outputs = outputs
 
@@ -111,7 +120,7 @@ class Child:
 
     def kill(self) -> None:
         """End the whole tree; news of it follows.  The command's number is given up with it."""
-        self.released = True
+        self.released = self._killed = True
         self._warden.kill()
 
     def release(self) -> None:
@@ -147,9 +156,23 @@ class Child:
         """Who in the tree holds the other end of one of these descriptors."""
         return tree.holders(self.members(), files)
 
+    def retire(self) -> None:
+        """Give everything back, the warden too, now that nobody is left of the tree."""
+        if not self.released:
+            self.released = True
+            self._warden.release(quietly=True)
+        self._give_back(usable=not self._killed)
+
     def close(self) -> None:
         """Give everything back; whatever is left of the tree is ended.  May be called twice."""
-        self._warden.close()
+        self._give_back(usable=False)
+
+    def _give_back(self, *, usable: bool) -> None:
+        take_back, self._take_back = self._take_back, None
+        if take_back is None:
+            return
+        take_back(self._warden, usable=usable)
+        self._warden = NO_WARDEN  # By now it may be another command's.
         group, self._group = self._group, None
         if group is not None:
             group.remove()

@@ -59,7 +59,7 @@ struct order {
     uint32_t unused;
 };
 enum { START = 1, RELEASE = 2, KILL = 3 };
-enum { TERMINAL = 1, SEARCH = 2, IN_FILE = 4, HAS_STDIN = 8 };
+enum { TERMINAL = 1, SEARCH = 2, IN_FILE = 4, HAS_STDIN = 8, QUIETLY = 16 };
 
 struct limit {
     uint64_t resource, soft, hard;
@@ -79,7 +79,7 @@ enum { AT_FORK = 1, AT_TERMINAL = 2, AT_DIRECTORY = 3, AT_SEARCH = 4, AT_PROGRAM
 
 static int control;
 static pid_t leader;
-static int told, released, killing, orphaned;
+static int told, released, quiet, killing, orphaned;
 static struct report usage;
 
 /* What neither a nursery nor a warden may die of; their children hear everything again. */
@@ -509,12 +509,15 @@ static void obey(void)
     }
     switch (order->what) {
     case START:
+        if (leader)
+            _exit(3);
         if (!(order->flags & IN_FILE) && order->size != got - sizeof *order)
             _exit(3);
         start(order, buffer + sizeof *order, files, count);
         break;
     case RELEASE:
         released = 1;
+        quiet = !!(order->flags & QUIETLY);
         break;
     case KILL:
         released = killing = 1;
@@ -534,16 +537,24 @@ static void warden(void)
     sigdelset(&waiting, SIGCHLD);
     for (;;) {
         if (leader && !(killing ? end_all() : reap())) {
-            /* Our own number stays ours for as long as anybody listens. */
-            tell(&usage, EMPTY, 0, 0);
+            if (!quiet)
+                tell(&usage, EMPTY, 0, 0);
             if (held_count)
                 usleep(HOLD_MS * 1000);
-            for (ssize_t got = 1; !orphaned && (got > 0 || (got < 0 && errno == EINTR));)
-                got = recv(control, &usage, sizeof usage, 0);
-            _exit(0);
+            if (killing && !orphaned)
+                /* Our own number stays ours for as long as anybody listens. */
+                for (ssize_t got = 1; got > 0 || (got < 0 && errno == EINTR);)
+                    got = recv(control, &usage, sizeof usage, 0);
+            if (killing)
+                _exit(0);
+            /* Nobody is left: the next command may come. */
+            leader = told = released = quiet = 0;
+            memset(&usage, 0, sizeof usage);
         }
         if (!leader && orphaned)
             _exit(0);
+        if (!leader)
+            killing = 0; /* It came when nobody was left. */
         struct timespec pause = {0, 2000000};
         if (killing) {
             /* Who is killed is gone in a moment, and then its children are ours. */

@@ -47,7 +47,7 @@ FOUND_MOST = 4096 + 256  # Bytes of a path that was put together, its end mark i
 # What a warden is told: kind, flags, arguments, variables, limits, control groups, size, unused.
 ORDER = struct.Struct("=8I")
 START, RELEASE, KILL = 1, 2, 3
-TERMINAL, SEARCH, IN_FILE, HAS_STDIN = 1, 2, 4, 8
+TERMINAL, SEARCH, IN_FILE, HAS_STDIN, QUIETLY = 1, 2, 4, 8, 16
 LIMIT = struct.Struct("=3Q")
 
 # What a warden tells: kind, value, detail, its own pid, user and system time in us, peak memory in KiB.
@@ -271,7 +271,7 @@ class Warden:
     def __init__(self, control: socket.socket) -> None:
         self._control = control
         self._leader = 0
-        self._told = self._released = self._killing = self._orphaned = False
+        self._told = self._released = self._quiet = self._killing = self._orphaned = False
         self._usage: Usage = NO_USAGE
         self._held: set[int] = set()
 
@@ -280,15 +280,23 @@ class Warden:
         said = False
         while True:
             if self._leader and not (self._end_all() if self._killing else self._reap()):
-                self._tell(EMPTY, usage=self._usage)
+                if not self._quiet:
+                    self._tell(EMPTY, usage=self._usage)
                 self._hold()
-                # Our own number stays ours for as long as anybody listens.
-                with suppress(OSError):
-                    while not self._orphaned and self._control.recv(REPORT.size):
-                        pass
-                os._exit(0)
-            if not self._leader and self._orphaned:
-                os._exit(0)
+                if self._killing:
+                    # Our own number stays ours for as long as anybody listens.
+                    with suppress(OSError):
+                        while not self._orphaned and self._control.recv(REPORT.size):
+                            pass
+                    os._exit(0)
+                # Nobody is left: the next command may come.
+                self._leader = 0
+                self._told = self._released = self._quiet = False
+                self._usage = NO_USAGE
+            if not self._leader:
+                if self._orphaned:
+                    os._exit(0)
+                self._killing = False  # It came when nobody was left.
             wait_ms = None
             if self._killing:
                 wait_ms = SOON_MS
@@ -412,11 +420,13 @@ class Warden:
         order = ORDER.unpack_from(data)
         what, flags, size = order[0], order[1], order[6]
         if what == START:
-            if not files if flags & IN_FILE else size != len(data) - ORDER.size:
+            whole = bool(files) if flags & IN_FILE else size == len(data) - ORDER.size
+            if self._leader or not whole:
                 os._exit(3)
             self._start(order, data[ORDER.size :], files)
         elif what == RELEASE:
             self._released = True
+            self._quiet = bool(flags & QUIETLY)
         elif what == KILL:
             self._released = self._killing = True
 

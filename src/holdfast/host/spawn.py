@@ -64,9 +64,8 @@ class Spawner:
             try:
                 warden.start(order, theirs)
             except BaseException:
-                warden.close()
+                self._nursery.take_back(warden, usable=False)
                 raise
-            self._nursery.prepare()
         except BaseException as error:
             _close(ours)
             if group is not None:
@@ -82,6 +81,7 @@ class Spawner:
             stdin=stdin,
             outputs=outputs,
             explain=explain,
+            take_back=self._nursery.take_back,
             group=group,
             limits=Kept(spec.terms.limits, frozenset() if group is None else self._groups.controllers),
         )

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import contextlib
 import errno
+import logging
 import os
 import signal as signals
 import socket
@@ -19,6 +20,8 @@ from dataclasses import dataclass
 from enum import Enum
 
 from holdfast.model import Usage
+
+_log = logging.getLogger(__name__)
 
 _SOCKET = 3
 """The nursery's descriptor for its end."""
@@ -36,11 +39,14 @@ _INLINE = 65_536
 _READY = 10.0
 """Seconds that a nursery may take to be ready; it takes milliseconds."""
 
+_MOST_IDLE = 32
+"""Wardens that wait for a command while others have one; without any, one is kept."""
+
 _UNFIT = (errno.ENOENT, errno.EACCES, errno.EPERM, errno.ENOEXEC, errno.ENOTDIR, errno.ELIBBAD)
 """What the system says of a program that is missing, or made for another machine."""
 
 _START, _RELEASE, _KILL = 1, 2, 3
-_TERMINAL, _SEARCH, _IN_FILE, _HAS_STDIN = 1, 2, 4, 8
+_TERMINAL, _SEARCH, _IN_FILE, _HAS_STDIN, _QUIETLY = 1, 2, 4, 8, 16
 _BY_SIGNAL, _ALONE = 1, 2
 
 
@@ -171,9 +177,9 @@ class Warden:
         finally:
             os.close(fd)
 
-    def release(self) -> None:
-        """The command's number is no longer needed."""
-        self._send(_ORDER.pack(_RELEASE, *[0] * 7))
+    def release(self, *, quietly: bool = False) -> None:
+        """The command's number is no longer needed.  ``EMPTY`` follows, unless ``quietly``."""
+        self._send(_ORDER.pack(_RELEASE, _QUIETLY if quietly else 0, *[0] * 6))
 
     def kill(self) -> None:
         """End the tree.  ``EMPTY`` follows, or ``SURVIVORS``."""
@@ -181,6 +187,8 @@ class Warden:
 
     def _send(self, data: bytes, files: Sequence[int] = ()) -> None:
         extra = [(socket.SOL_SOCKET, socket.SCM_RIGHTS, array("i", files))] if files else []
+        if self._socket.fileno() < 0:
+            return  # It was given up.
         with contextlib.suppress(ConnectionError):  # It has ended, and that is told as news.
             self._socket.sendmsg([data], extra)
 
@@ -203,6 +211,11 @@ class Warden:
         self._socket.close()
 
 
+NO_WARDEN = Warden(socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET))
+"""What a child has that gave its warden back."""
+NO_WARDEN.close()
+
+
 class Nursery:
     """Where wardens come from.  It is started with the first one."""
 
@@ -216,7 +229,8 @@ class Nursery:
         """
         self._arguments = [] if files_limit is None else [str(number) for number in files_limit]
         self._programs = list(programs or _PROGRAMS)
-        self._spare: Warden | None = None
+        self._idle: list[Warden] = []
+        self._busy = 0
         self._socket: socket.socket | None = None
         self._pid = 0
 
@@ -235,14 +249,16 @@ class Nursery:
                 ours.close()
                 if len(self._programs) == 1 or error.errno not in _UNFIT:
                     raise
-                del self._programs[0]
+                # That it was never made is told at the build; that it cannot be used nobody knows yet.
+                level = logging.INFO if error.errno == errno.ENOENT else logging.WARNING
+                _log.log(level, "the nursery %s cannot be used: %s", self._programs.pop(0)[0], error.strerror)
             finally:
                 theirs.close()
             if self._socket is not None and not self._is_ready():
                 self._shut()
                 if len(self._programs) == 1:
                     raise OSError("the nursery does not run")
-                del self._programs[0]
+                _log.warning("the nursery %s does not run", self._programs.pop(0)[0])
 
     def _is_ready(self) -> bool:
         """Wait for the nursery's first word: one that ends before it is of no use here."""
@@ -272,14 +288,28 @@ class Nursery:
         Raises:
             OSError: There can be none now.
         """
-        spare, self._spare = self._spare, None
-        return spare or self._make()
+        warden = self._idle.pop() if self._idle else self._make()
+        self._busy += 1
+        if self._busy > 1:
+            # Alone, a command is followed by the next when its warden is free again.
+            self.prepare()
+        return warden
 
     def prepare(self) -> None:
         """Have a warden ready for the next command."""
-        if self._spare is None:
+        if not self._idle:
             with contextlib.suppress(OSError):  # Whoever needs it will be told.
-                self._spare = self._make()
+                self._idle.append(self._make())
+
+    def take_back(self, warden: Warden, *, usable: bool) -> None:
+        """A command is over.  If its warden is ``usable`` it can watch over another one."""
+        self._busy -= 1
+        if usable and self._socket is not None and len(self._idle) < _MOST_IDLE:
+            self._idle.append(warden)
+        else:
+            warden.close()
+        while not self._busy and len(self._idle) > 1:
+            self._idle.pop().close()
 
     def _make(self) -> Warden:
         ours, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
@@ -311,9 +341,8 @@ class Nursery:
 
     def close(self) -> None:
         """End the nursery.  Wardens live on until they are given up.  May be called twice."""
-        if self._spare is not None:
-            self._spare.close()
-            self._spare = None
+        while self._idle:
+            self._idle.pop().close()
         self._shut()
 
     def _shut(self) -> None:

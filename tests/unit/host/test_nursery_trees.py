@@ -10,6 +10,8 @@ from pathlib import Path
 import pytest
 
 from tests.fakes.nursery import (
+    ALONE,
+    BY_SIGNAL,
     EMPTY,
     EXITED,
     GUARD,
@@ -193,6 +195,43 @@ def test_a_warden_keeps_its_number_while_anybody_listens(command: Command) -> No
     assert state(warden) == "S"
     assert command.is_silent()
     command.hang_up()
+    has_ended(warden)
+
+
+# The next command.
+
+
+@pytest.mark.parametrize("quietly", [False, True])
+def test_a_warden_of_whom_nobody_is_left_takes_the_next_command(command: Command, *, quietly: bool) -> None:
+    """A command that ends leaves its warden as good as new: the usage is counted anew, too."""
+    pids = set()
+    for code in (3, 4, 5):
+        command.start(*sh(f"exit {code}"))
+        pids.add(command.tells(STARTED).warden)
+        exited = command.tells(EXITED)
+        command.release(quietly=quietly)
+        if not quietly:
+            assert command.tells(EMPTY).user_us < 1_000_000
+        for fd in (command.stdin, command.stdout, command.stderr):
+            os.close(fd)
+        assert (exited.value, exited.detail) == (code, ALONE)
+
+    assert len(pids) == 1
+    command.start("/bin/cat").tells(STARTED)
+    assert command.echoes()
+    command.kill()
+    assert command.tells(EXITED).detail & BY_SIGNAL
+
+
+def test_a_second_command_beside_the_first_is_garbage(command: Command) -> None:
+    command.start("/bin/cat")
+    warden = command.tells(STARTED).warden
+    for fd in (command.stdin, command.stdout, command.stderr):
+        os.close(fd)
+
+    command.start("/bin/cat")
+
+    assert command.told() is None
     has_ended(warden)
 
 

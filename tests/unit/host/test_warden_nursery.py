@@ -15,7 +15,7 @@ from pathlib import Path
 import pytest
 
 import holdfast.host
-from holdfast.host.warden import LOST, News, Nursery, Order, Report, Warden
+from holdfast.host.warden import _MOST_IDLE, LOST, News, Nursery, Order, Report, Warden
 from tests.fakes.nursery import GUARD, has_ended, until
 from tests.fakes.process import has_children, is_alive, nothing_left_open, status
 
@@ -95,7 +95,7 @@ def test_it_is_started_with_the_first_warden_and_only_once() -> None:
 
                 assert not before
                 assert the_nursery() == pid
-                assert {first.warden, second.warden} == children_of(pid)
+                assert {first.warden, second.warden} <= children_of(pid)
                 assert first.warden != second.warden
 
 
@@ -243,7 +243,37 @@ def test_a_warden_made_ready_is_the_next_one_taken() -> None:
 
         with running(nursery) as (_, first), running(nursery) as (_, second):
             assert {first.warden} == ready
-            assert {first.warden, second.warden} == children_of(pid)
+            assert {first.warden, second.warden} <= children_of(pid)
+
+
+def test_a_warden_that_is_given_back_is_the_next_one_taken_and_only_so_many_are_kept() -> None:
+    with made() as nursery:
+        wardens = [nursery.warden() for _ in range(_MOST_IDLE + 3)]
+        pid = the_nursery()
+        until(lambda: len(children_of(pid)) >= len(wardens))
+
+        for warden in wardens[:-1]:
+            nursery.take_back(warden, usable=True)
+
+        until(lambda: len(children_of(pid)) == _MOST_IDLE + 1)
+        nursery.take_back(wardens[-1], usable=True)
+        until(lambda: len(children_of(pid)) == 1)
+        (kept,) = children_of(pid)
+        with running(nursery) as (_, report):
+            assert report.warden == kept
+
+
+def test_a_warden_that_is_given_back_after_the_end_ends() -> None:
+    with made() as nursery:
+        warden = nursery.warden()
+        pid = the_nursery()
+        until(lambda: len(children_of(pid)) == 1)
+        (number,) = children_of(pid)
+        nursery.close()
+
+        nursery.take_back(warden, usable=True)
+
+        has_ended(number)
 
 
 def test_a_spare_ends_with_the_nursery() -> None:

@@ -145,10 +145,9 @@ async def test_a_killed_server_leaves_nobody_behind_whom_its_children_started(ga
 
 @pytest.mark.slow
 async def test_nursery_and_wardens_end_with_their_server(gate: Gate) -> None:
-    """The spare one too, which has nothing to end."""
     async with running_server("pipe", gate.shell) as server:
         await gate.reached()
-        await eventually(lambda: len(server.wardens()) == 2)
+        await eventually(lambda: len(server.wardens()) == 1)
         wardens = server.wardens()
 
         await server.end(signal.SIGKILL)

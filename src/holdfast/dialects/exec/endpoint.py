@@ -13,7 +13,7 @@ from holdfast.dialects.dialect import Breach, Client, Method, WireError
 from holdfast.dialects.expiry import Expiry
 from holdfast.dialects.scope import Starting
 from holdfast.errors import HoldfastError, LimitReached, OutOfTurn, SessionBusy
-from holdfast.model import Exit, Leftovers
+from holdfast.model import Exit, Kind, Leftovers
 from holdfast.telemetry import Telemetry
 from holdfast.wire import jsonrpc
 from holdfast.wire.jsonrpc import Notification, Response
@@ -144,7 +144,11 @@ class ExecEndpoint:
     # Ends of processes.
 
     def exited(self, feed: Feed, exit: Exit) -> None:  # noqa: A002  (what it is called everywhere)
-        self._finished(feed, "terminated" if feed.terminated else "error" if exit.code else "success")
+        if exit.outcome.kind is Kind.LOST:
+            result = "unknown"
+        else:
+            result = "terminated" if feed.terminated else "error" if exit.code else "success"
+        self._finished(feed, result)
 
     def _finished(self, feed: Feed, result: str) -> None:
         self.telemetry.process_finished(result, self.loop.time() - feed.started)
