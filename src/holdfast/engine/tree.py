@@ -68,11 +68,13 @@ class Tree:
         lost = report.news is News.LOST
         if report.news is News.EXITED or (lost and not self._heard_exit):
             self._heard_exit = True
-            self._root.exited(report)
-            if lost or report.alone:
-                self._let_go(lost=lost)
-            else:
+            gone = lost or report.alone
+            if not gone:
+                # First: somebody of the tree may wait for the command to be reaped.
                 self._child.release()
+            self._root.exited(report)
+            if gone:
+                self._let_go(lost=lost)
         elif report.news is News.SURVIVORS:
             self.survivors = report.pids
             self._root.changed()

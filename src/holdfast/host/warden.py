@@ -158,6 +158,16 @@ class Warden:
         """Readable when there is news."""
         return self._socket.fileno()
 
+    def is_waiting(self) -> bool:
+        """Whether it lives and has nothing to tell: somebody may have killed it while it had no command."""
+        try:
+            self._socket.recv(1, socket.MSG_PEEK)
+        except BlockingIOError:
+            return True
+        except ConnectionError:
+            pass
+        return False
+
     def start(self, order: Order, files: Sequence[int]) -> None:
         """Have a command started, with these as its standard files.
 
@@ -288,7 +298,13 @@ class Nursery:
         Raises:
             OSError: There can be none now.
         """
-        warden = self._idle.pop() if self._idle else self._make()
+        warden = None
+        while self._idle and warden is None:
+            warden = self._idle.pop()
+            if not warden.is_waiting():
+                warden.close()
+                warden = None
+        warden = warden or self._make()
         self._busy += 1
         if self._busy > 1:
             # Alone, a command is followed by the next when its warden is free again.

@@ -276,6 +276,20 @@ def test_a_warden_that_is_given_back_after_the_end_ends() -> None:
         has_ended(number)
 
 
+def test_a_spare_that_somebody_has_killed_is_not_taken() -> None:
+    with made() as nursery:
+        nursery.prepare()
+        pid = the_nursery()
+        until(lambda: len(children_of(pid)) == 1)
+        (spare,) = children_of(pid)
+        os.kill(spare, signal.SIGKILL)
+        until(lambda: not children_of(pid))
+
+        with running(nursery) as (_, report):
+            assert report.news is News.STARTED
+            assert report.warden != spare
+
+
 def test_a_spare_ends_with_the_nursery() -> None:
     with made() as nursery:
         nursery.prepare()
