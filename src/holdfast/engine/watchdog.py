@@ -27,7 +27,7 @@ _SHARE = 20
 class Watchdog:
     """Implements ``backend.Watcher``."""
 
-    __slots__ = ("_active", "_idle", "_limits", "_loop", "_process", "_said", "_terms", "_timers", "_writes")
+    __slots__ = ("_active", "_limits", "_loop", "_process", "_said", "_terms", "_timers", "_writes")
 
     def __init__(self, process: LocalProcess, terms: Terms, loop: asyncio.AbstractEventLoop) -> None:
         self._process = process
