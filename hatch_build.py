@@ -12,6 +12,7 @@ from typing import Any
 from hatchling.builders.hooks.plugin.interface import BuildHookInterface
 
 PROGRAM = "src/holdfast/host/nursery"
+SOURCES = ("nursery.c", "confine.c", "witness.c")
 
 # Static, because a warden then has 34 KiB of its own, not 46.  Not every system has the libraries for it.
 KINDS = (["-static"], [])
@@ -39,11 +40,12 @@ def compile_program(root: Path) -> str | None:
     """Make the program; what it failed of otherwise, in one line."""
     compiler = shlex.split(os.environ.get("CC", "cc"))
     made = root / f"{PROGRAM}.new"
+    sources = [str(made.parent / name) for name in SOURCES]
     reason = "CC is empty"
     for kind in KINDS if compiler else ():
         try:
             ran = subprocess.run(
-                [*compiler, "-O2", "-s", *kind, "-o", str(made), str(root / f"{PROGRAM}.c")],
+                [*compiler, "-O2", "-s", *kind, "-o", str(made), *sources],
                 check=False,
                 capture_output=True,
                 text=True,

@@ -4,9 +4,12 @@ from __future__ import annotations
 
 import base64
 import json
+import os
 import statistics
+import tempfile
 import time
 from collections.abc import Callable, Iterator
+from typing import Any
 
 from bench.client import Client, Process
 from bench.figure import GIB, Figure
@@ -42,10 +45,37 @@ def spawn_pty(server: Running, scale: float) -> Iterator[Figure]:
     yield Figure("start to closed, PTY, p50", statistics.median(closed) * 1e3, "ms")
 
 
-def _one_by_one(client: Client, count: int, *, tty: bool) -> tuple[list[float], list[float]]:
+def spawn_sandboxed(server: Running, scale: float) -> Iterator[Figure]:
+    with tempfile.TemporaryDirectory(dir=os.path.expanduser("~")) as root:
+        for name, sandbox in (("read-only", _sandbox()), ("workspace-write", _sandbox(root))):
+            closed, answered = _one_by_one(server.connect(), _count(150, scale), tty=False, sandbox=sandbox)
+            yield Figure(f"sandboxed ({name}) start to closed, p50", statistics.median(closed) * 1e3, "ms")
+            yield Figure(f"sandboxed ({name}) start answer, p50", statistics.median(answered) * 1e3, "ms")
+
+
+def _sandbox(*roots: str) -> dict[str, Any]:
+    """The two policies that most clients use."""
+    places: list[tuple[dict[str, str], str]] = [({"kind": "root"}, "read")]
+    if roots:
+        places += [({"kind": kind}, "write") for kind in ("project_roots", "slash_tmp", "tmpdir")]
+    entries = [{"path": {"type": "special", "value": value}, "access": access} for value, access in places]
+    return {
+        "permissions": {
+            "type": "managed",
+            "file_system": {"type": "restricted", "entries": entries},
+            "network": "restricted",
+        },
+        "workspaceRoots": [f"file://{root}" for root in roots],
+        "windowsSandboxLevel": "disabled",
+    }
+
+
+def _one_by_one(
+    client: Client, count: int, *, tty: bool, sandbox: dict[str, Any] | None = None
+) -> tuple[list[float], list[float]]:
     closed, answered = [], []
     for number in range(count + 5):
-        process = client.start(TRUE, tty=tty)
+        process = client.start(TRUE, tty=tty, sandbox=sandbox)
         client.wait_done(process)
         client.forget(process)
         if number >= 5:  # The first ones warm things up.
@@ -256,6 +286,7 @@ CASES: dict[str, Case] = {
     "startup": startup,
     "spawn_pipe": spawn_pipe,
     "spawn_pty": spawn_pty,
+    "spawn_sandboxed": spawn_sandboxed,
     "flood": flood,
     "echo_pipe": echo_pipe,
     "echo_pty": echo_pty,

@@ -151,6 +151,7 @@ class Client:
         tty: bool = False,
         stdin: bool = False,
         on_output: Callable[[int], None] | None = None,
+        sandbox: dict[str, Any] | None = None,
     ) -> Process:
         """Ask for a process; it has a name of its own."""
         process = Process(f"p{self._next_id}", on_output)
@@ -159,7 +160,7 @@ class Client:
         def started(result: Any) -> None:
             process.answered = time.perf_counter()
 
-        params = {
+        params: dict[str, Any] = {
             "processId": process.name,
             "argv": argv,
             "cwd": "file:///",
@@ -167,6 +168,8 @@ class Client:
             "tty": tty,
             "pipeStdin": stdin,
         }
+        if sandbox is not None:
+            params["sandbox"] = sandbox
         self.request("process/start", params, started)
         return process
 

@@ -66,6 +66,7 @@ def _arguments() -> argparse.Namespace:
         help="acknowledge at once, which hides that a server does not set TCP_NODELAY",
     )
     parser.add_argument("--holdfast", default="holdfast", help="the program to measure (holdfast in PATH)")
+    parser.add_argument("--sandbox", default="auto", help="what holdfast keeps sandboxes with (auto)")
     return parser.parse_args()
 
 
@@ -78,7 +79,7 @@ def _cases(text: str) -> list[str]:
 
 
 def _servers(arguments: argparse.Namespace) -> list[Server]:
-    serve = [arguments.holdfast, "serve", "--listen", LISTEN]
+    serve = [arguments.holdfast, "serve", "--listen", LISTEN, "--sandbox", arguments.sandbox]
     ours = Server("holdfast", {"exec": serve, "app": serve}, arguments.quickack)
     codex = os.environ.get("CODEX", "")
     if not codex:

@@ -22,6 +22,7 @@ from holdfast.cli.schema import CATALOGS, WRITERS
 from holdfast.schema.reference import Reference
 
 REFERENCE = Path(__file__).resolve().parent / "reference"
+SOURCE = Path(config.__file__).resolve().parent
 
 END = "<!-- End of what docs/generate.py writes. -->\n"
 PART = re.compile(
@@ -36,6 +37,7 @@ WIDTH = "80"
 
 NOTES = {
     "EngineLimits": "Per server, or per process where the text says so.",
+    "HttpLimits": "Per server, or per connection or request where the text says so.",
     "ConnectionLimits": "Per connection, unless the text says otherwise.",
 }
 
@@ -81,6 +83,8 @@ def spell(name: str, value: object) -> str:
         return "none"
     if isinstance(value, float):
         return f"{value:g} s"
+    if isinstance(value, str):
+        return f"`{value}`"
     assert isinstance(value, int)
     if name.endswith("_bytes"):
         for unit, size in (("GiB", 1 << 30), ("MiB", 1 << 20), ("KiB", 1 << 10)):
@@ -95,6 +99,8 @@ def fixed_limits() -> str:
     from holdfast.engine import watchdog
     from holdfast.engine.output import READ_SIZE
     from holdfast.host import nursery, tree
+    from holdfast.host.files import watch
+    from holdfast.host.sandbox import ladder, patterns
     from holdfast.wire.http import HEAD_LIMIT
     from holdfast.wire.scan import MOST_NESTED, MOST_VALUES
 
@@ -147,10 +153,42 @@ def fixed_limits() -> str:
             f"{starting._ABOUT_MOST:,}",
             "Characters of `argv` that `process/list` repeats, about.",
         ),
+        (
+            "Paths of one `fs/watchMissing`",
+            f"{watch.MOST_MISSING}",
+            "The same for the directories that have to be watched for them.",
+        ),
+        (
+            "Denials told",
+            f"{most_denials()}",
+            "Of one command, if they differ; one more line counts the rest.",
+        ),
+        (
+            "Matches of a pattern",
+            f"{patterns.MOST_MATCHES:,}",
+            f"In a sandbox; {patterns._MOST_SEEN:,} names are looked at for it.",
+        ),
+        (
+            "Sandboxes kept ready",
+            f"{ladder._KEPT}",
+            "Rulesets, and lists of arguments, for the next command with the same rules.",
+        ),
+        (
+            "Missing paths of a watch",
+            f"{watch.MOST_MISSING}",
+            f"With {watch.MOST_NAMES} names each; beyond that nothing is watched.",
+        ),
     )
     lines = ["## Fixed\n", "Not configurable.\n", "| limit | value | note |", "|---|---|---|"]
     lines += [f"| {name} | {value} | {note} |" for name, value, note in rows]
     return "\n".join(lines) + "\n"
+
+
+def most_denials() -> int:
+    """The witness is not in Python, and neither is its bound."""
+    found = re.search(r"DENIALS_MOST = (\d+)", (SOURCE / "host" / "native.h").read_text(encoding="utf-8"))
+    assert found is not None
+    return int(found[1])
 
 
 # The command line.

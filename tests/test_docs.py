@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import json
 import re
 import subprocess
 import sys
@@ -10,9 +11,12 @@ from collections.abc import Iterator
 from functools import cache
 from pathlib import Path
 
+import msgspec
 import pytest
 
 from holdfast.dialects.exec.methods import ABSENT, METHODS
+from holdfast.dialects.exec.sandboxing import PermissionEntry, SandboxContext
+from holdfast.dialects.shapes import decoded
 
 ROOT = Path(__file__).resolve().parents[1]
 SOURCE = ROOT / "src" / "holdfast"
@@ -215,3 +219,34 @@ def test_every_error_is_in_the_reference() -> None:
     page = text_of("docs/reference/errors.md")
 
     assert sorted(name for name in errors if f"| `{name}` |" not in page) == []
+
+
+# Policies.
+
+
+def blocks(text: str, language: str) -> list[str]:
+    """All blocks of that language."""
+    return re.findall(rf"^```{language}\n(.*?)^```$", text, re.DOTALL | re.MULTILINE)
+
+
+def policies() -> list[str]:
+    """The examples that are JSON alone, and not a conversation."""
+    page = text_of("docs/howto/sandbox-commands.md")
+    return [block for block in blocks(page, "json") if not block.startswith(("C ", "S "))]
+
+
+def test_there_are_policies_by_example() -> None:
+    """If their form changed, the next test would look at nothing."""
+    assert len(policies()) > 3
+
+
+@pytest.mark.parametrize("text", policies())
+def test_every_policy_of_the_guide_is_understood(text: str) -> None:
+    """They are there to be copied, by somebody whose next command relies on them."""
+    value = json.loads(text)
+
+    if isinstance(value, dict) and "permissions" in value:
+        decoded(value, SandboxContext)
+    else:
+        for entry in value if isinstance(value, list) else [value]:
+            msgspec.convert(entry, PermissionEntry)

@@ -51,11 +51,16 @@ class Module:
     text: str
     tree: ast.Module
 
-    def comments(self) -> Iterator[tuple[int, int, str]]:
-        """Give line, column and text of each comment."""
-        for token in tokenize.generate_tokens(io.StringIO(self.text).readline):
-            if token.type == tokenize.COMMENT:
-                yield *token.start, token.string
+    def comments(self) -> list[tuple[int, int, str]]:
+        """Line, column and text of each comment."""
+        return comments(self.text)
+
+
+@cache
+def comments(text: str) -> list[tuple[int, int, str]]:
+    # Kept, because a rule may ask for them at every function.
+    tokens = tokenize.generate_tokens(io.StringIO(text).readline)
+    return [(*token.start, token.string) for token in tokens if token.type == tokenize.COMMENT]
 
 
 Rule = Callable[[Module], Iterator[str]]

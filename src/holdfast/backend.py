@@ -6,10 +6,12 @@ fleet of servers can be others.  Dialects know this module and no backend.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Protocol
 
+from .files import Files
 from .model import Chunk, Ended, Exit, HostInfo, Leftovers, Page, Size, Spec, Stream, WriteStatus
+from .web import HttpRequest
 
 
 class Watcher(Protocol):
@@ -201,12 +203,61 @@ class Process(Protocol):
         """
 
 
+class HttpResponse(Protocol):
+    """The response to an HTTP request: its head is here, its body is still to come."""
+
+    @property
+    def status(self) -> int:
+        """Of the last response, when redirects were followed."""
+
+    @property
+    def headers(self) -> Sequence[tuple[str, str]]:
+        """In the order in which they came; names in lower case, without values that are no ASCII text."""
+
+    async def read(self) -> bytes:
+        """The next bytes of the body as they are, without any decoding; nothing at its end.
+
+        Nothing is received ahead of this but what fits into the buffer of a socket.
+        Cancelling ends the response.
+
+        Raises:
+            HttpFailed: The body broke off, or took longer than the request's timeout.
+        """
+
+    async def aclose(self) -> None:
+        """Let go of the response, read or not.  May be called twice."""
+
+
+class Http(Protocol):
+    """Makes HTTP requests from the host."""
+
+    async def request(self, request: HttpRequest) -> HttpResponse:
+        """Make a request and wait for the head of its response, which the caller has to close.
+
+        Needs a task, because of the timeout.  Cancelling leaves no connection behind.
+
+        Raises:
+            BadHeader: A variable is not there, or has nothing that can be sent.
+            BadUrl: The host has no such name as the URL says.
+            HttpFailed: There is no response.
+            LimitReached: As many requests are made as may be, or the headers are too long.
+        """
+
+
 class Backend(Protocol):
     """Something that can start processes."""
 
     @property
     def info(self) -> HostInfo:
         """What the host is like on which they run."""
+
+    @property
+    def files(self) -> Files:
+        """The files of that host."""
+
+    @property
+    def http(self) -> Http:
+        """HTTP requests from that host."""
 
     async def start(self, spec: Spec) -> Process:
         """Start a process.

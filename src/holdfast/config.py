@@ -88,6 +88,76 @@ class AppLimits:
     command_quiet_seconds: float | None = 0.05
     """The same for a command."""
 
+    command_policy: str = "read-only"
+    """What a command may do that comes without a policy: what the protocol says."""
+
+
+@dataclass(frozen=True, slots=True)
+class HttpLimits:
+    """What the HTTP requests of clients may use."""
+
+    requests: int = 1024
+    """Requests at once, of all clients: each is a socket and a task, for as long as its response streams."""
+
+    connection_requests: int = 256
+    """The same of one connection, so that one client leaves room for the others."""
+
+    buffered_bytes: int = 47 * MIB
+    """The body of a response that is not streamed: encoded it stays below the 64 MiB a peer takes."""
+
+    buffered_total: int = 512 * MIB
+    """The same for all clients together.  Over it, a request fails that would have fitted alone."""
+
+    delta_bytes: int = MIB
+    """Bytes of a streamed body in one notification: what the protocol promises its clients."""
+
+    header_bytes: int = 96 * KIB
+    """Headers of one request, or one response: the library takes no head above 100 KiB, whatever we say."""
+
+    redirects: int = 10
+    """Redirects in a row, as most clients follow."""
+
+
+@dataclass(frozen=True, slots=True)
+class FileLimits:
+    """What may be asked of files."""
+
+    read_bytes: int = 512 * MIB
+    """One file read as a whole: what the protocol promises its clients."""
+
+    at_once_bytes: int = 3 * MIB
+    """A file up to this size is read at once; a larger one is sent piece by piece, of this size each."""
+
+    block_bytes: int = MIB
+    """One block of an open file, read or written."""
+
+    handles: int = 128
+    """Open files of one connection."""
+
+    handle_bytes: int = 32
+    """The name that a client gives to an open file."""
+
+    entries: int = 50_000
+    """Names in the answer about one directory."""
+
+    walk_depth: int = 64
+    """Levels that a walk may be asked to go down."""
+
+    walk_directories: int = 10_000
+    """Directories that it may be asked to enter."""
+
+    walk_entries: int = 50_000
+    """Names that it may be asked to look at."""
+
+    walk_bytes: int = 4 * MIB
+    """The answer to a walk, about: more is left out, and said to be."""
+
+    threads: int = 64
+    """Calls of all clients at once.  One that hangs on a dead disk keeps its thread for as long."""
+
+    connection_calls: int = 16
+    """The same of one connection: a quarter, so that no client can use all of them up."""
+
 
 @dataclass(frozen=True, slots=True)
 class ConnectionLimits:

@@ -8,6 +8,7 @@ Codes and wire texts belong to the dialects, which translate with ``explain``.
 
 from __future__ import annotations
 
+import os
 from dataclasses import dataclass
 from enum import Enum
 
@@ -43,6 +44,17 @@ class Unsupported(Refused):
         return f"{self.feature} is not supported by this server"
 
 
+class SandboxUnavailable(Refused):
+    """A sandbox that cannot be kept on this host; nothing is ever run without the one it was to run in."""
+
+    def __init__(self, reason: str) -> None:
+        super().__init__(reason)
+        self.reason = reason
+
+    def __str__(self) -> str:
+        return f"the sandbox cannot be kept on this host: {self.reason}"
+
+
 class OutOfTurn(Refused):
     """A request the state of the conversation does not allow yet, or any more."""
 
@@ -55,7 +67,7 @@ class OutOfTurn(Refused):
 
 
 class _Named(Refused):
-    """A refusal about one process, by the name its client gave it."""
+    """A refusal about one process or file, by the name its client gave it."""
 
     def __init__(self, name: str) -> None:
         super().__init__(name)
@@ -130,6 +142,8 @@ class Fault(Enum):
     """An argument or variable that cannot be handed to any program."""
     SYSTEM = "system"
     """The host: out of processes, memory, descriptors or terminals."""
+    SANDBOX = "sandbox"
+    """The sandbox: it could not be made, or the program is not to be seen in it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -185,6 +199,130 @@ class SignalFailed(HoldfastError):
 
     def __str__(self) -> str:
         return f"signal not delivered: {self.reason}"
+
+
+class FileFailed(HoldfastError):
+    """The system would not do something with a file."""
+
+    def __init__(self, number: int) -> None:
+        super().__init__(number)
+        self.number = number
+        """The system's error number."""
+
+    def __str__(self) -> str:
+        return f"{os.strerror(self.number)} (os error {self.number})"
+
+
+class FileRefused(Refused):
+    """What is there, or how it was asked for, is nothing to which this can be done."""
+
+    def __init__(self, reason: str) -> None:
+        super().__init__(reason)
+        self.reason = reason
+
+    def __str__(self) -> str:
+        return self.reason
+
+
+class FileUnsupported(HoldfastError):
+    """A combination of wishes that files do not have."""
+
+    def __init__(self, reason: str) -> None:
+        super().__init__(reason)
+        self.reason = reason
+
+    def __str__(self) -> str:
+        return self.reason
+
+
+class TooManyEntries(HoldfastError):
+    """A directory with more in it than can be told."""
+
+    def __init__(self, count: int, limit: int) -> None:
+        super().__init__(count, limit)
+        self.count = count
+        self.limit = limit
+
+    def __str__(self) -> str:
+        return f"a directory with {self.count} entries, more than {self.limit}"
+
+
+class UnknownHandle(_Named):
+    """No open file goes by this name on the caller's connection."""
+
+    def __str__(self) -> str:
+        return f"no file handle named {self.name!r}"
+
+
+class HandleTaken(_Named):
+    """The name belongs to a file that is open, or is being opened."""
+
+    def __str__(self) -> str:
+        return f"a file handle named {self.name!r} exists already"
+
+
+class BadUrl(BadRequest):
+    """Text that is no URL, or names no place."""
+
+
+class HeaderFault(Enum):
+    """What is wrong with a header of an HTTP request."""
+
+    NAME = "name"
+    VALUE = "value"
+    MISSING = "missing"
+    """The variable is not set, or is no text."""
+    EMPTY = "empty"
+    """The variable is set to nothing."""
+    FORBIDDEN = "forbidden"
+    """The variable is nobody's to send."""
+
+
+class BadHeader(Refused):
+    """A header that cannot be sent.  Its value is told to nobody: it may be a secret."""
+
+    def __init__(self, name: str, fault: HeaderFault, variable: str | None = None) -> None:
+        super().__init__(name, fault, variable)
+        self.name = name
+        self.fault = fault
+        self.variable = variable
+
+    def __str__(self) -> str:
+        source = "" if self.variable is None else f" from variable {self.variable!r}"
+        return f"header {self.name!r}{source}: {self.fault.value}"
+
+
+class HttpFault(Enum):
+    """How far an HTTP request came, told apart so that a client need not guess."""
+
+    SENDING = "sending"
+    """There is no response: no connection, no certificate, no HTTP."""
+    TIMEOUT = "timeout"
+    """There is no response within its time."""
+    NO_TIME = "noTime"
+    """It was given none."""
+    REDIRECTS = "redirects"
+    """One redirect after the other."""
+    SCHEME = "scheme"
+    """A redirect to something that is neither http nor https."""
+    BODY = "body"
+    """The body of the response broke off."""
+    BODY_TIMEOUT = "bodyTimeout"
+    """The body of the response did not end within the time."""
+
+
+class HttpFailed(HoldfastError):
+    """An HTTP request was made, or tried, and came to no good end."""
+
+    def __init__(self, fault: HttpFault, subject: str, reason: str) -> None:
+        super().__init__(fault, subject, reason)
+        self.fault = fault
+        self.subject = subject
+        """The URL, without what is secret in it; for a scheme that one."""
+        self.reason = reason
+
+    def __str__(self) -> str:
+        return f"HTTP request failed: {self.subject}: {self.reason}"
 
 
 class LimitReached(HoldfastError):

@@ -6,6 +6,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from enum import Enum
 
+from .sandbox import NO_SANDBOXES, Denial, Guarantees, Sandbox
+
 
 class Stream(Enum):
     """Where a chunk came from.  A terminal has one stream for both outputs."""
@@ -112,6 +114,8 @@ class Spec:
     arg0: str | None = None
     """What the child sees as its own name; the program that runs stays ``argv[0]``."""
     terms: Terms = PLAIN
+    sandbox: Sandbox | None = None
+    """What the child may do; without one, all that the server's user may."""
 
 
 class Kind(Enum):
@@ -166,6 +170,18 @@ class Usage:
 
 
 @dataclass(frozen=True, slots=True)
+class Denied:
+    """What a sandbox has to do with the end of a process."""
+
+    failed: bool
+    """Whether the process failed and the sandbox had refused it something."""
+    exact: bool
+    """Whether that is known, and not guessed from what it said."""
+    denials: tuple[Denial, ...] = ()
+    """What was refused."""
+
+
+@dataclass(frozen=True, slots=True)
 class Exit:
     """The end of a process."""
 
@@ -175,6 +191,8 @@ class Exit:
     usage: Usage | None = None
     held_by: Sequence[int] = ()
     """Who holds its output open."""
+    denied: Denied | None = None
+    """What its sandbox has to do with it; None without a sandbox."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -254,3 +272,4 @@ class HostInfo:
     provider: str
     """An opaque identifier, the same for as long as the host's installation."""
     version: str
+    sandboxes: Guarantees = NO_SANDBOXES

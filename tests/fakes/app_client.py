@@ -150,6 +150,8 @@ def serving(
 ) -> Iterator[Place]:
     """A server that speaks to app clients on this transport, stopped and looked after at the end."""
     options = options if "--endpoint" in options else ("--endpoint", "app", *options)
+    if "--command-sandbox" not in options:
+        options = ("--command-sandbox", "danger-full-access", *options)
     if transport == "stdio":
         yield Place(transport, "stdio", options, None, env or {})
         return

@@ -107,6 +107,7 @@ class AppTalk:
         drain_seconds=HARD,
         process_quiet_seconds=None,
         command_quiet_seconds=QUIET,
+        command_policy="danger-full-access",
     )
 
     def __init__(self, *outcomes: FakeProcess | BaseException | asyncio.Event) -> None:

@@ -7,7 +7,8 @@ import json
 from collections.abc import Callable
 from typing import Any, cast
 
-from holdfast.backend import Valve, Watcher
+from holdfast.backend import Http, Valve, Watcher
+from holdfast.files import Files
 from holdfast.model import (
     Chunk,
     Ended,
@@ -22,6 +23,7 @@ from holdfast.model import (
     Stream,
     WriteStatus,
 )
+from holdfast.web import HttpRequest
 
 HOST = HostInfo(  # noqa: S604  (the path of a shell, and no call of one)
     shell="/bin/bash",
@@ -216,14 +218,44 @@ def exited(code: int) -> Exit:
     return Exit(code, Outcome(Kind.EXIT, exit_code=code))
 
 
+class FakeResponse:
+    """Implements ``backend.HttpResponse``."""
+
+    status = 200
+    headers = (("x-a", "1"),)
+
+    def __init__(self, *pieces: bytes) -> None:
+        self._pieces = list(pieces)
+        self.closed = False
+
+    async def read(self) -> bytes:
+        return self._pieces.pop(0) if self._pieces else b""
+
+    async def aclose(self) -> None:
+        self.closed = True
+
+
+class FakeHttp:
+    """Implements ``backend.Http``: answers everything with the same pieces."""
+
+    pieces: tuple[bytes, ...] = (b"hi",)
+
+    async def request(self, request: HttpRequest) -> FakeResponse:
+        return FakeResponse(*self.pieces)
+
+
 class FakeBackend:
     """Implements ``backend.Backend``: each start takes the next of the given outcomes.
 
     An event as an outcome holds the start back until it is set, and then the one after it counts.
     """
 
+    files: Files
+    """There are none unless a test puts some here."""
+
     def __init__(self, *outcomes: FakeProcess | BaseException | asyncio.Event) -> None:
         self.info = HOST
+        self.http: Http = FakeHttp()
         self.specs: list[Spec] = []
         self.asked = asyncio.Event()
         """Set by the first start."""
@@ -255,8 +287,11 @@ class HandTimer:
 
     def __init__(self, loop: HandLoop, when: float, callback: Callable[[], object]) -> None:
         self._loop = loop
-        self.when = when
+        self._when = when
         self.callback = callback
+
+    def when(self) -> float:
+        return self._when
 
     def cancel(self) -> None:
         self._loop.timers.remove(self)
@@ -285,9 +320,9 @@ class HandLoop:
     def move(self, seconds: float) -> None:
         """Let time pass; timers run at their own moment, in order."""
         end = self.now + seconds
-        while due := [timer for timer in self.timers if timer.when <= end]:
-            timer = min(due, key=lambda timer: timer.when)
+        while due := [timer for timer in self.timers if timer.when() <= end]:
+            timer = min(due, key=HandTimer.when)
             self.timers.remove(timer)
-            self.now = max(self.now, timer.when)
+            self.now = max(self.now, timer.when())
             timer.callback()
         self.now = end

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import asyncio
 import json
+from collections.abc import AsyncGenerator
 from typing import Any
 
-from holdfast.dialects.dialect import Breach, Client, Method, WireError
+from holdfast.dialects.dialect import Breach, Client, LongResult, Method, Sequel, WireError
 from holdfast.errors import BadRequest, HoldfastError, OutOfTurn
 from holdfast.server.connection import Connection
 from holdfast.wire import jsonrpc
@@ -25,6 +26,9 @@ class MemoryChannel:
         """The messages, decoded."""
         self.unsent = 0
         self.congested = False
+        self.full = False
+        self.pieces: list[bytes] = []
+        """Of the long message that is being sent."""
         self.held: list[bool] = []
         """True for each ``hold``, False for each ``go_on``."""
         self.ends: list[tuple[str, bool]] = []
@@ -35,6 +39,14 @@ class MemoryChannel:
 
     def write(self, *parts: bytes) -> None:
         self.sent.append(json.loads(b"".join(parts)))
+
+    def begin(self) -> None:
+        self.pieces = []
+
+    def piece(self, data: bytes, *, last: bool) -> None:
+        self.pieces.append(data)
+        if last:
+            self.write(*self.pieces)
 
     def hold(self) -> None:
         self.held.append(True)
@@ -128,6 +140,17 @@ async def _at_once(talk: ToyConversation, name: str) -> str:
     return f"at once {name}"
 
 
+async def _long(talk: ToyConversation, name: str) -> LongResult:
+    await talk.passed(name)
+    return LongResult(b'["', _pieces(talk, name), b'"]', lambda: talk.told.append(f"closed {name}"))
+
+
+async def _pieces(talk: ToyConversation, name: str) -> AsyncGenerator[bytes, None]:
+    """Each piece is what the test opens the gate of that name with, until it opens it with nothing."""
+    while piece := await talk.passed(name):
+        yield piece.encode()
+
+
 def _plain(talk: ToyConversation, name: str) -> str:
     talk.told.append(f"plain {name}")
     return f"plain {name}"
@@ -140,6 +163,13 @@ def _broken(talk: ToyConversation, name: str) -> str:
 async def _broken_later(talk: ToyConversation, name: str) -> str:
     await talk.passed(name)
     raise RuntimeError("a mistake of ours")
+
+
+async def _sequel(talk: ToyConversation, name: str) -> Sequel:
+    async def rest() -> None:
+        talk.told.append(await talk.passed(f"{name} again"))
+
+    return Sequel(await talk.passed(name), rest())
 
 
 def _refused(talk: ToyConversation, name: str) -> str:
@@ -159,8 +189,10 @@ class ToyEndpoint:
             "start": Method(_name, _wait, name_of=_name, starts=True, waits=True),
             "about": Method(_name, _plain, name_of=_name),
             "wait about": Method(_name, _wait, name_of=_name, waits=True),
+            "sequel": Method(_name, _sequel, waits=True),
             "refused": Method(_name, _refused),
             "closed": Method(_name, _plain, family="closed"),
+            "long": Method(_name, _long, waits=True),
             "broken": Method(_name, _broken),
             "broken later": Method(_name, _broken_later),
         }

@@ -15,22 +15,29 @@ from contextlib import suppress
 from pathlib import Path
 from typing import NamedTuple
 
+from holdfast.host.sandbox.cage import Cage
+
 GUARD = 60.0
 """Seconds after which a test that hangs is given up; no test expects anything to be faster."""
 
 PATH = "/usr/bin:/bin"
 PYTHON = (sys.executable, "-I", "-S")
 
+STATUS = "grep -E '^(NoNewPrivs|Seccomp|CapEff|CapBnd):' /proc/self/status | tr -d '\\t\\n'; echo"
+"""A script that says which rights it has."""
+
 _FORGOTTEN = 200  # The number of a descriptor.
 
-ORDER = struct.Struct("=8I")
+ORDER = struct.Struct("=10I")
 START, RELEASE, KILL = 1, 2, 3
 TERMINAL, SEARCH, IN_FILE, HAS_STDIN, QUIETLY = 1, 2, 4, 8, 16
+CONFINED, RULESET, WRAPPED, WITNESS, GUARDED, POWERLESS = 32, 64, 128, 256, 512, 1024
 
 REPORT = struct.Struct("=IiII3Q")
-STARTED, FAILED, EXITED, EMPTY, SURVIVORS = 1, 2, 3, 4, 5
+STARTED, FAILED, EXITED, EMPTY, SURVIVORS, DENIAL = 1, 2, 3, 4, 5, 7
 BY_SIGNAL, ALONE = 1, 2
 AT_FORK, AT_TERMINAL, AT_DIRECTORY, AT_SEARCH, AT_PROGRAM, AT_LIMIT, AT_GROUP = 1, 2, 3, 4, 5, 6, 7
+AT_SANDBOX, AT_HIDDEN = 8, 9
 
 
 class Report(NamedTuple):
@@ -43,11 +50,33 @@ class Report(NamedTuple):
     user_us: int
     system_us: int
     peak_kib: int
+    denied: tuple[str, str] | None = None
+    """Of a denial: what was tried, and on what."""
 
 
-def order(what: int, *, flags: int = 0, counts: Sequence[int] = (0, 0, 0, 0), size: int = 0) -> bytes:
-    """The head of an order; the counts are of arguments, variables, limits and groups."""
-    return ORDER.pack(what, flags, *counts, size, 0)
+NO_CAGE = Cage(b"")
+
+
+def _sandbox_flags(cage: Cage) -> int:
+    kinds = {RULESET: cage.ruleset, WRAPPED: cage.wrapper, WITNESS: cage.witness}
+    kinds |= {GUARDED: cage.guard, POWERLESS: cage.powerless}
+    return CONFINED | sum(flag for flag, wanted in kinds.items() if wanted)
+
+
+def order(
+    what: int,
+    *,
+    flags: int = 0,
+    counts: Sequence[int] = (0, 0, 0, 0),
+    size: int = 0,
+    sandbox: Sequence[int] = (0, 0, 0),
+) -> bytes:
+    """The head of an order.
+
+    The counts are of arguments, variables, limits and groups; those of a sandbox
+    of the bytes of its filter, of masks and of rules.
+    """
+    return ORDER.pack(what, flags, *counts, size, *sandbox)
 
 
 def sh(script: str) -> tuple[str, str, str]:
@@ -92,20 +121,25 @@ class Command:
         limits: Sequence[tuple[int, int, int]] = (),
         groups: Sequence[str] = (),
         in_file: bool = False,
+        cage: Cage | None = None,
     ) -> Command:
         """Send the order to start; pipes are made unless it is for a terminal."""
         texts = [str(cwd), *([] if terminal is None else [terminal]), *groups]
-        texts += [argv[0] if name is None else name, *([] if path is None else [path]), *argv]
+        texts += [argv[0] if name is None else name, *([] if path is None else [path])]
+        caged = cage or NO_CAGE
+        texts += map(os.fsdecode, [*([caged.wrapper] if caged.wrapper else []), *caged.masks, *caged.rules])
         variables = [f"{key}={value}" for key, value in (env or {"PATH": PATH}).items()]
-        body = b"".join(struct.pack("=3Q", *limit) for limit in limits)
-        body += b"".join(text.encode() + b"\0" for text in [*texts, *variables, self.mark])
+        body = b"".join(struct.pack("=3Q", *limit) for limit in limits) + caged.filter
+        body += b"".join(os.fsencode(text) + b"\0" for text in [*texts, *argv, *variables, self.mark])
         flags = (HAS_STDIN if terminal is None else TERMINAL) | (0 if path is None else SEARCH)
+        flags |= 0 if cage is None else _sandbox_flags(cage)
         files: list[int] = []
         if terminal is None:
             theirs_in, self.stdin = os.pipe()
             self.stdout, theirs_out = os.pipe()
             self.stderr, theirs_err = os.pipe()
             files = [theirs_in, theirs_out, theirs_err]
+        files += [] if caged.handed is None else [os.dup(caged.handed.fileno())]
         size = len(body)
         if in_file:
             flags |= IN_FILE
@@ -113,7 +147,11 @@ class Command:
             os.write(files[-1], body)
             body = b""
         head = order(
-            START, flags=flags, counts=(len(argv), len(variables) + 1, len(limits), len(groups)), size=size
+            START,
+            flags=flags,
+            counts=(len(argv), len(variables) + 1, len(limits), len(groups)),
+            size=size,
+            sandbox=(len(caged.filter), len(caged.masks), len(caged.rules)),
         )
         self.send(head + body, *files)
         for fd in files:
@@ -132,10 +170,16 @@ class Command:
     def told(self) -> Report | None:
         """The next report; None when the warden has gone."""
         try:
-            message = self._control.recv(REPORT.size + 1024)
+            message = self._control.recv(REPORT.size + 2048)
         except ConnectionResetError:  # It went without having read everything.
             return None
-        return Report(*REPORT.unpack_from(message)) if message else None
+        if not message:
+            return None
+        report = Report(*REPORT.unpack_from(message))
+        if report.what != DENIAL:
+            return report
+        op, _, subject = message[REPORT.size :].partition(b"\0")
+        return report._replace(denied=(op.decode(), os.fsdecode(subject)))
 
     def tells(self, what: int) -> Report:
         """The next report, which is of this kind.  A busy host may let the killed be told as survivors."""
@@ -145,6 +189,17 @@ class Command:
         assert report is not None
         assert report.what == what, report
         return report
+
+    def ended(self) -> tuple[int, int]:
+        """Let it end: the code or the signal; whether it was one, and whether anybody was left."""
+        report = self.told()
+        while report is not None and report.what == DENIAL:
+            report = self.told()
+        assert report is not None
+        assert report.what == EXITED, report
+        self.release()
+        self.tells(EMPTY)
+        return report.value, report.detail
 
     def is_silent(self) -> bool:
         """Whether there is no report now."""

@@ -18,8 +18,8 @@ from holdfast.engine.local import LocalBackend
 from holdfast.host.child import Child
 from holdfast.host.environ import Environment
 from holdfast.host.info import host_info
+from holdfast.host.orders import News, Report
 from holdfast.host.spawn import Spawner
-from holdfast.host.warden import News, Report
 from holdfast.model import PLAIN, Size, Spec, Stream, Terms
 from holdfast.poller import Poller
 

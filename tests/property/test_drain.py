@@ -171,7 +171,7 @@ class Running:
         self.world.on_exit = lambda: self._when_watched(process.end)
         self.world.on_closed = lambda: self._when_watched(process.close)
         self.world.run_timers = lambda now: self.loop.move(now - self.loop.now)
-        self.world.next_timer = lambda: min((timer.when for timer in self.loop.timers), default=None)
+        self.world.next_timer = lambda: min((timer.when() for timer in self.loop.timers), default=None)
 
     def _when_watched(self, act: Callable[[], None]) -> None:
         self.loop.now = self.world.now

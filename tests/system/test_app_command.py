@@ -249,29 +249,53 @@ async def test_a_command_that_needs_no_sandbox_of_ours_runs_and_is_told_of_the_n
     assert unset == result(stdout=f"  {network}")
 
 
-@pytest.mark.parametrize(
-    "access",
-    [
-        {"sandboxPolicy": {"type": "readOnly"}},
-        {"sandboxPolicy": {"type": "workspaceWrite", "networkAccess": True}},
-        {"permissionProfile": ":read-only"},
-        {"permissionProfile": ":workspace"},
-    ],
-    ids=str,
-)
-async def test_a_sandbox_that_this_server_does_not_have_is_refused_and_nothing_runs(
-    place: Place, tmp_path: Path, access: dict[str, Any]
+SANDBOXED: list[tuple[dict[str, Any], bool, bool]] = [
+    ({"sandboxPolicy": {"type": "readOnly"}}, False, False),
+    ({"sandboxPolicy": {"type": "readOnly", "networkAccess": True}}, False, True),
+    ({"sandboxPolicy": {"type": "workspaceWrite", "networkAccess": True}}, True, True),
+    ({"permissionProfile": ":read-only"}, False, False),
+    ({"permissionProfile": ":workspace"}, True, False),
+]
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(("access", "writes", "network"), SANDBOXED, ids=str)
+async def test_a_command_may_do_what_its_policy_says_and_no_more(
+    place: Place, home: Path, access: dict[str, Any], *, writes: bool, network: bool
+) -> None:
+    """Everything can be read; a workspace has /tmp as a place to write."""
+    proof = Path(f"/tmp/holdfast-{os.getpid()}-{writes}-{network}")
+    reach = f"{sys.executable} -c 'import socket; socket.socket(socket.AF_INET)' 2>/dev/null && echo net"
+    script = f"cat {home}/seen; touch {proof} && echo written; {reach}; true"
+    (home / "seen").write_text("read\n")
+    try:
+        async with app_client(place) as talking:
+            answered = await talking.call("command/exec", {"command": ["sh", "-c", script], **access})
+        left = proof.exists()
+    finally:
+        proof.unlink(missing_ok=True)
+
+    expected = ["read", *(["written"] if writes else []), *(["net"] if network else [])]
+    assert (answered["stdout"].split(), answered["exitCode"]) == (expected, 0)
+    assert left == writes
+
+
+@pytest.mark.parametrize("access", [{}, *(access for access, _, _ in SANDBOXED)], ids=str)
+async def test_where_there_are_no_sandboxes_one_is_refused_and_nothing_runs(
+    tmp_path: Path, access: dict[str, Any]
 ) -> None:
     """To run such a command without its sandbox would be the worst of answers."""
-    async with app_client(place) as talking:
-        code, text = await talking.refusal(
-            "command/exec", {"command": ["touch", f"{tmp_path}/ran"], **access}
-        )
-        await talking.execute("true")
+    options = ("--sandbox", "off", "--command-sandbox", "read-only")
+    with serving("ws", tmp_path, *options) as place:
+        async with app_client(place) as talking:
+            code, text = await talking.refusal(
+                "command/exec", {"command": ["touch", f"{tmp_path}/ran"], **access}
+            )
+            await talking.execute("true")
 
     assert code == -32600
-    assert text == f"a sandbox (`{next(iter(access))}`) is not supported by this server"
-    assert list(tmp_path.iterdir()) == []
+    assert text == "the sandbox cannot be kept on this host: sandboxes are switched off"
+    assert not (tmp_path / "ran").exists()
 
 
 @pytest.mark.parametrize("profile", ["x", ""])

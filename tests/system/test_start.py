@@ -118,7 +118,6 @@ async def test_without_a_policy_the_child_gets_exactly_what_the_request_says(url
 # Fields of a later day.
 
 LATER: dict[str, Any] = {
-    "sandbox": {"permissions": {"type": "disabled"}},
     "networkProxy": {
         "proxy": {
             "enabled": True,

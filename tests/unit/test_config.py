@@ -6,13 +6,17 @@ from dataclasses import fields
 
 import pytest
 
-from holdfast.config import KIB, MIB, ConnectionLimits, EngineLimits, SessionLimits
+from holdfast.config import KIB, MIB, ConnectionLimits, EngineLimits, FileLimits, SessionLimits
 
 
 @pytest.mark.parametrize(
-    "limits", [EngineLimits(), SessionLimits(), ConnectionLimits()], ids=lambda value: type(value).__name__
+    "limits",
+    [EngineLimits(), SessionLimits(), ConnectionLimits(), FileLimits()],
+    ids=lambda value: type(value).__name__,
 )
-def test_every_limit_is_positive(limits: EngineLimits | SessionLimits | ConnectionLimits) -> None:
+def test_every_limit_is_positive(
+    limits: EngineLimits | SessionLimits | ConnectionLimits | FileLimits,
+) -> None:
     assert all(getattr(limits, field.name) > 0 for field in fields(limits))
 
 
@@ -23,6 +27,29 @@ def test_the_limits_that_clients_can_see_are_those_of_the_protocol() -> None:
     assert (sessions.attached_bytes, sessions.detached_seconds, sessions.closed_seconds) == (MIB, 30.0, 30.0)
     assert (connections.frame_bytes, connections.message_bytes) == (16 * MIB, 64 * MIB)
     assert connections.ping_seconds == 30.0
+
+
+def test_the_limits_of_files_are_those_of_the_protocol() -> None:
+    files = FileLimits()
+
+    assert (files.read_bytes, files.block_bytes) == (512 * MIB, MIB)
+    assert (files.handles, files.handle_bytes, files.entries) == (128, 32, 50_000)
+    assert (files.walk_depth, files.walk_directories, files.walk_entries) == (64, 10_000, 50_000)
+    assert files.walk_bytes == 4 * MIB
+
+
+def test_a_file_is_sent_in_pieces_whose_texts_are_one_text() -> None:
+    """Base64 makes four bytes of three; and a piece fits into a fragment."""
+    files, connections = FileLimits(), ConnectionLimits()
+
+    assert files.at_once_bytes % 3 == 0
+    assert files.at_once_bytes // 3 * 4 <= connections.fragment_bytes
+
+
+def test_no_connection_can_use_up_the_threads_for_files() -> None:
+    files = FileLimits()
+
+    assert files.connection_calls * 4 <= files.threads
 
 
 def test_an_answer_encoded_fits_into_what_a_peer_takes() -> None:

@@ -8,14 +8,24 @@ import pytest
 
 from holdfast import errors
 from holdfast.errors import (
+    BadHeader,
     BadRequest,
+    BadUrl,
     Fault,
+    FileFailed,
+    FileRefused,
+    FileUnsupported,
+    HandleTaken,
+    HeaderFault,
     HoldfastError,
+    HttpFailed,
+    HttpFault,
     LimitReached,
     NameTaken,
     NoTerminal,
     OutOfTurn,
     Refused,
+    SandboxUnavailable,
     Search,
     SessionBusy,
     SessionUnknown,
@@ -24,6 +34,8 @@ from holdfast.errors import (
     StartCancelled,
     StdinFailed,
     StillStarting,
+    TooManyEntries,
+    UnknownHandle,
     UnknownProcess,
     Unsupported,
 )
@@ -31,6 +43,7 @@ from holdfast.errors import (
 SENTENCES = [
     (BadRequest("argv must not be empty", field="argv"), "argv must not be empty"),
     (Unsupported("`sandbox`"), "`sandbox` is not supported by this server"),
+    (SandboxUnavailable("no kernel"), "the sandbox cannot be kept on this host: no kernel"),
     (OutOfTurn("not yet"), "not yet"),
     (UnknownProcess("p"), "no process named 'p'"),
     (NameTaken("p"), "a process named 'p' exists already"),
@@ -42,6 +55,16 @@ SENTENCES = [
     (StdinFailed(), "the process is being terminated and takes no input"),
     (NoTerminal(), "the process has no terminal"),
     (SignalFailed("why"), "signal not delivered: why"),
+    (FileFailed(13), "Permission denied (os error 13)"),
+    (FileRefused("path is not a regular file"), "path is not a regular file"),
+    (FileUnsupported("not that"), "not that"),
+    (TooManyEntries(7, 5), "a directory with 7 entries, more than 5"),
+    (UnknownHandle("h"), "no file handle named 'h'"),
+    (HandleTaken("h"), "a file handle named 'h' exists already"),
+    (BadUrl("empty host"), "empty host"),
+    (BadHeader("X-A", HeaderFault.VALUE), "header 'X-A': value"),
+    (BadHeader("X-A", HeaderFault.EMPTY, "V"), "header 'X-A' from variable 'V': empty"),
+    (HttpFailed(HttpFault.SENDING, "http://h/", "why"), "HTTP request failed: http://h/: why"),
     (LimitReached("sessions", 3), "limit reached: sessions (3)"),
 ]
 
@@ -64,7 +87,15 @@ def test_every_error_has_its_sentence_here() -> None:
 
 
 @pytest.mark.parametrize(
-    "error", [BadRequest("x"), Unsupported("x"), OutOfTurn("x"), UnknownProcess("p"), SessionBusy("s")]
+    "error",
+    [
+        BadRequest("x"),
+        Unsupported("x"),
+        SandboxUnavailable("x"),
+        OutOfTurn("x"),
+        UnknownProcess("p"),
+        SessionBusy("s"),
+    ],
 )
 def test_what_the_caller_can_fix_is_a_refusal(error: HoldfastError) -> None:
     assert isinstance(error, Refused)

@@ -159,9 +159,9 @@ export interface ExecParams {
   env?: Record<string, string | null> | null;
   /** Of the terminal; 24 rows and 80 columns if absent or null. */
   size?: CommandSize | null;
-  /** A policy that needs a sandbox is refused. */
+  /** What it may do; without one, and without a profile, what the server's `--command-sandbox` says. */
   sandboxPolicy?: DangerFullAccess | ReadOnly | ExternalSandbox | WorkspaceWrite | null;
-  /** `:danger-full-access`; profiles that need a sandbox are refused. */
+  /** `:read-only`, `:workspace` or `:danger-full-access`; not together with `sandboxPolicy`. */
   permissionProfile?: string | null;
 }
 

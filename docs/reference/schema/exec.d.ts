@@ -31,6 +31,36 @@ export interface Calls {
   "process/signal": { params: SignalParams; result: Nothing };
   /** End a process and everything it has started, or give up starting it. */
   "process/terminate": { params: TerminateParams; result: TerminateResult };
+  /** Read a regular file. */
+  "fs/readFile": { params: ReadFileParams; result: ReadFileResult };
+  /** Make a file of these bytes, or put them into the one that is there, in place. */
+  "fs/writeFile": { params: WriteFileParams; result: Nothing };
+  /** Make a directory, with all above it unless told otherwise. */
+  "fs/createDirectory": { params: CreateDirectoryParams; result: Nothing };
+  /** Tell what is at a path. */
+  "fs/getMetadata": { params: GetMetadataParams; result: GetMetadataResult };
+  /** Tell the path of something that is there without symbolic links. */
+  "fs/canonicalize": { params: CanonicalizeParams; result: CanonicalizeResult };
+  /** List a directory. */
+  "fs/readDirectory": { params: ReadDirectoryParams; result: ReadDirectoryResult };
+  /** List what is below a directory, level by level. */
+  "fs/walk": { params: WalkParams; result: WalkResult };
+  /** Remove a file, a link or a directory. */
+  "fs/remove": { params: RemoveParams; result: Nothing };
+  /** Copy a file with its mode, a link as it is, or a directory with all that is in it. */
+  "fs/copy": { params: CopyParams; result: Nothing };
+  /** Open a file under a name of the client's choice, which is good on this connection. */
+  "fs/open": { params: OpenParams; result: OpenResult };
+  /** Read bytes at a place of an open file. If the system refuses, the file is closed. */
+  "fs/readBlock": { params: ReadBlockParams; result: ReadBlockResult };
+  /** Write bytes at a place of a file opened to be replaced; what is skipped becomes zeros. */
+  "fs/writeBlock": { params: WriteBlockParams; result: Nothing };
+  /** Close a file; there need not be one. */
+  "fs/close": { params: CloseParams; result: Nothing };
+  /** Be told once, when one of these paths, or a missing parent of one, appears. */
+  "fs/watchMissing": { params: WatchMissingParams; result: WatchMissingResult };
+  /** Make an HTTP request from this host. */
+  "http/request": { params: HttpRequestParams; result: HttpRequestResult };
 }
 
 /** What the client may tell. */
@@ -47,6 +77,10 @@ export interface ServerNotifications {
   "process/exited": ProcessExited;
   /** A process has ended and so has its output: nothing follows. */
   "process/closed": ProcessClosed;
+  /** Something that `fs/watchMissing` was about has appeared or gone. Told once per watch. */
+  "fs/missingChanged": MissingChanged;
+  /** Bytes of a streamed body, or its end. */
+  "http/request/bodyDelta": HttpBodyDelta;
 }
 
 /** Chosen by the client. */
@@ -118,8 +152,8 @@ export interface StartParams {
   pipeStdin?: boolean;
   /** What the child sees as its own name; the program that runs stays `argv[0]`. */
   arg0?: string | null;
-  /** Refused unless null. */
-  sandbox?: Sandbox | null;
+  /** What it may do; null: everything. */
+  sandbox?: SandboxContext | null;
   /** Refused unless false. Default: `false`. */
   enforceManagedNetwork?: boolean;
   /** Checked and not used. */
@@ -172,8 +206,131 @@ export type InheritMode = "core" | "all" | "none";
 /** Whatever is in it: it is refused as a whole. */
 export interface ShellSnapshot {}
 
-/** Whatever is in it: it is refused as a whole. */
-export interface Sandbox {}
+export interface SandboxContext {
+  permissions: Managed | Disabled | External;
+  /** Required, and means nothing here. */
+  windowsSandboxLevel: SandboxLevel;
+  /** What relative patterns are relative to; that of the process if there is one. */
+  cwd?: string | null;
+  /** What `project_roots` stands for. Default: `[]`. */
+  workspaceRoots?: string[];
+  /** Default: `false`. */
+  windowsSandboxPrivateDesktop?: boolean;
+  windowsSandboxProxySettingsMode?: ProxySettingsMode | null;
+  /** Means nothing here: what keeps the sandbox is chosen when the server starts. Default: `false`. */
+  useLegacyLandlock?: boolean;
+  sandboxOverride?: SandboxOverride | null;
+  userHomeDir?: string | null;
+  temporaryDirectories?: string[] | null;
+  /** The least that is good enough; null is `soft`. */
+  protectsSubpaths?: LeastProtection | null;
+}
+
+export interface Managed {
+  type: "managed";
+  file_system: Restricted | Unrestricted;
+  network: NetworkAccess;
+}
+
+export interface Restricted {
+  type: "restricted";
+  entries: PermissionEntry[];
+  /** How many directories deep `**` looks. */
+  glob_scan_max_depth?: number | null;
+}
+
+export interface PermissionEntry {
+  path: PathEntry | PatternEntry | SpecialEntry;
+  access: EntryAccess;
+  missing_path_behavior?: MissingPath | null;
+}
+
+export interface PathEntry {
+  type: "path";
+  /** A `file:` URI. */
+  path: string;
+}
+
+export interface PatternEntry {
+  type: "glob_pattern";
+  /** `*` and `?` stay inside a directory, `**` does not; relative to `cwd`. */
+  pattern: string;
+}
+
+export interface SpecialEntry {
+  type: "special";
+  value: Root | Minimal | WorkingDirectory | ProjectRoots | Tmpdir | SlashTmp | UnknownPlace;
+}
+
+export interface Root {
+  kind: "root";
+}
+
+/** What programs need to run at all. */
+export interface Minimal {
+  kind: "minimal";
+}
+
+/** The former name of `project_roots`. */
+export interface WorkingDirectory {
+  kind: "current_working_directory";
+  subpath?: string | null;
+}
+
+export interface ProjectRoots {
+  kind: "project_roots";
+  subpath?: string | null;
+}
+
+/** What `TMPDIR` of the command says. */
+export interface Tmpdir {
+  kind: "tmpdir";
+}
+
+/** `/tmp`. */
+export interface SlashTmp {
+  kind: "slash_tmp";
+}
+
+/** Passed over. */
+export interface UnknownPlace {
+  kind: "unknown";
+  path: string;
+  subpath?: string | null;
+}
+
+export type EntryAccess = "read" | "write" | "deny" | "none";
+
+export type MissingPath = "skip";
+
+export interface Unrestricted {
+  type: "unrestricted";
+}
+
+export type NetworkAccess = "restricted" | "enabled";
+
+/** No sandbox. */
+export interface Disabled {
+  type: "disabled";
+}
+
+/** Somebody else's sandbox keeps the files. */
+export interface External {
+  type: "external";
+  network: NetworkAccess;
+}
+
+/** Means nothing here. */
+export type SandboxLevel = "disabled" | "restricted-token" | "elevated" | "mxc";
+
+/** Means nothing here. */
+export type ProxySettingsMode = "reconcile" | "preserve-during-bootstrap";
+
+/** Means nothing here. */
+export type SandboxOverride = "noOverride" | "escalatedSandboxWithRestrictions" | "bypassSandboxFirstAttempt";
+
+/** How well something inside a writable place must be kept from being written. */
+export type LeastProtection = "hard" | "soft" | "none";
 
 export interface ManagedNetwork {
   /** Default: `[]`. */
@@ -251,6 +408,151 @@ export interface TerminateParams {
   graceMs?: number | null;
 }
 
+export interface ReadFileParams {
+  path: string;
+  /** False: no part of the path may be a symbolic link. */
+  followSymlinks?: boolean | null;
+  /** Read it as a command inside of this could. */
+  sandbox?: SandboxContext | null;
+}
+
+export interface WriteFileParams {
+  path: string;
+  /** The bytes, in base64 with padding. */
+  dataBase64: string;
+  followSymlinks?: boolean | null;
+  sandbox?: SandboxContext | null;
+}
+
+export interface CreateDirectoryParams {
+  path: string;
+  /** With all above it, and it may be there already; null is true. */
+  recursive?: boolean | null;
+  followSymlinks?: boolean | null;
+  sandbox?: SandboxContext | null;
+}
+
+export interface GetMetadataParams {
+  path: string;
+  followSymlinks?: boolean | null;
+  sandbox?: SandboxContext | null;
+}
+
+export interface CanonicalizeParams {
+  path: string;
+  sandbox?: SandboxContext | null;
+}
+
+export interface ReadDirectoryParams {
+  path: string;
+  sandbox?: SandboxContext | null;
+}
+
+export interface WalkParams {
+  path: string;
+  options: WalkOptions;
+  sandbox?: SandboxContext | null;
+}
+
+export interface WalkOptions {
+  /** Directories so many levels below `path` are entered, those further below are not; at most 64. */
+  maxDepth: number;
+  /** Directories to enter, at most 10,000. */
+  maxDirectories: number;
+  /** Names to look at, at most 50,000. */
+  maxEntries: number;
+  /** Enter directories through links, each directory once. */
+  followDirectorySymlinks: boolean;
+  /** Name hidden directories, and do not enter them. Default: `false`. */
+  pruneHiddenDirectories?: boolean;
+}
+
+export interface RemoveParams {
+  path: string;
+  /** A directory with all that is in it; null is true. */
+  recursive?: boolean | null;
+  /** There need not be anything; null is true. */
+  force?: boolean | null;
+  /** A link at the end of the path is removed, not what it leads to; with false it is refused. */
+  followSymlinks?: boolean | null;
+  sandbox?: SandboxContext | null;
+}
+
+export interface CopyParams {
+  sourcePath: string;
+  destinationPath: string;
+  /** Needed for a directory. */
+  recursive: boolean;
+  sandbox?: SandboxContext | null;
+}
+
+export interface OpenParams {
+  /** The client's name for the open file, on this connection; at most 32 bytes. */
+  handleId: string;
+  path: string;
+  /** Default: `"read"`. */
+  mode?: OpenMode;
+  sandbox?: SandboxContext | null;
+}
+
+export type OpenMode = "read" | "replace";
+
+export interface ReadBlockParams {
+  handleId: string;
+  offset: number;
+  /** 1 to 1,048,576 bytes. */
+  len: number;
+}
+
+export interface WriteBlockParams {
+  handleId: string;
+  offset: number;
+  /** 1 to 1,048,576 bytes, in base64 with padding. */
+  chunk: string;
+}
+
+export interface CloseParams {
+  handleId: string;
+}
+
+export interface WatchMissingParams {
+  /** Larger than that of every watch before it on this connection; it takes the place of the last one. */
+  watchId: number;
+  /** At most 64 URIs. */
+  missing: string[];
+  /** URI of something that is there, and whose end is to be told too. */
+  present?: string | null;
+}
+
+export interface HttpRequestParams {
+  /** As it is sent: capitals are the caller's. */
+  method: string;
+  /** `http:` or `https:`. */
+  url: string;
+  /** The client's name for the request; one stream at a time goes by it. */
+  requestId: string;
+  /** Sent in this order, repeats included; names in lower case. Default: `[]`. */
+  headers?: RequestHeader[];
+  /** The bytes of the body, in base64. */
+  bodyBase64?: string | null;
+  /** For the whole exchange, the body of the response included; null is no limit. */
+  timeoutMs?: number | null;
+  /** Default: `"follow"`. */
+  redirectPolicy?: RedirectPolicy;
+  /** Answer with an empty body, and tell the body in notifications. Default: `false`. */
+  streamResponse?: boolean;
+}
+
+/** A header of a request. */
+export interface RequestHeader {
+  name: string;
+  value: string;
+  /** A variable of the server whose value is put behind `value`. Some are refused. */
+  valueEnvVar?: string | null;
+}
+
+export type RedirectPolicy = "follow" | "stop";
+
 export interface InitializeResult {
   /** Name it in `resumeSessionId` to come back. */
   sessionId: string;
@@ -276,7 +578,7 @@ export interface EnvironmentInfo {
   temporaryDirectories: string[];
   /** URI of the directory for temporary files. */
   tempDir: string;
-  /** Optional features; those of the protocol are all false in this version. */
+  /** Optional features; what is false is not there in this version. */
   capabilities: Capabilities;
 }
 
@@ -311,6 +613,23 @@ export interface Extensions {
   features: string[];
   /** Whether ending a process ends everything it has started, whatever that has done to escape. */
   treeExact: boolean;
+  sandbox: Sandboxes;
+}
+
+/** What sandboxes are worth on this host. */
+export interface Sandboxes {
+  /** `bubblewrap` or `landlock`; null: there are none, and whoever asks for one is refused. */
+  backend: string | null;
+  /** `mount` or `landlock`. */
+  filesystem: string | null;
+  /** How well something inside a writable place is kept as it is: `hard`, `soft` or `none`. */
+  protectsSubpaths: string;
+  /** Whether `sandboxDenied` is `exact` or a `guess`. */
+  denial: string;
+  /** What a sandboxed command can do although nothing allows it. */
+  weaknesses: string[];
+  /** Why it is none of the better ones. */
+  reason: string;
 }
 
 export interface CloseResult {
@@ -325,7 +644,7 @@ export interface StatusResult {
 
 export interface StartResult {
   processId: string;
-  /** `none`. */
+  /** `linuxSeccomp` in a sandbox, else `none`. */
   sandboxType: string;
   /** Of an idempotent start: whether the process was there before. */
   existing?: boolean;
@@ -389,8 +708,12 @@ export interface ReadResult {
   closed: boolean;
   /** Null. */
   failure: string | null;
-  /** False. */
+  /** Whether the process has failed, and its sandbox had refused it something. */
   sandboxDenied: boolean;
+  /** What the sandbox has refused; told if there is anything. */
+  denials?: Denial[];
+  /** `exact` if that was seen, `guess` if concluded from the output; told with the extensions. */
+  denial?: string;
   /** What is missing before the first chunk; told if there is anything. */
   gap?: OutputGap | null;
   /** Told of an exited process. A client that does not know the extensions is not told of kind `exit`. */
@@ -407,6 +730,15 @@ export interface OutputChunk {
 
 /** Where a chunk came from. A terminal has one stream for both outputs. */
 export type Stream = "stdout" | "stderr" | "pty";
+
+/** Something that a sandbox has refused, although it would have worked without one. */
+export interface Denial {
+  /** The name of a system call; empty stands for more than can be listed. */
+  op: string;
+  /** What it was about: a path, or a kind of socket. */
+  path: string;
+  count: number;
+}
 
 /** Output that is no longer kept. */
 export interface OutputGap {
@@ -452,6 +784,98 @@ export interface TerminateResult {
   treeExact: boolean;
 }
 
+export interface ReadFileResult {
+  /** The bytes, in base64. */
+  dataBase64: string;
+}
+
+export interface GetMetadataResult {
+  isDirectory: boolean;
+  /** A regular file. */
+  isFile: boolean;
+  /** Whether the path itself is a link; the rest is about what it leads to. */
+  isSymlink: boolean;
+  size: number;
+  /** In milliseconds since 1970; 0 if the file system does not tell. */
+  createdAtMs: number;
+  modifiedAtMs: number;
+}
+
+export interface CanonicalizeResult {
+  /** URI. */
+  path: string;
+}
+
+export interface ReadDirectoryResult {
+  /** In the directory's own order; links that lead nowhere are left out. */
+  entries: DirectoryEntry[];
+}
+
+/** A name in a directory, with the kind of what it leads to. */
+export interface DirectoryEntry {
+  /** With U+FFFD for bytes that are not UTF-8. */
+  fileName: string;
+  isDirectory: boolean;
+  isFile: boolean;
+  /** Told if the name is not UTF-8: the URI that names it exactly. */
+  path?: string;
+}
+
+export interface WalkResult {
+  /** Level by level, in the order of the names; links to files and special files are left out. */
+  entries: FoundEntry[];
+  errors: FoundError[];
+  /** Whether there was more than the options, or one message of about 4 MiB, let through. */
+  truncated: boolean;
+}
+
+export interface FoundEntry {
+  /** URI. */
+  path: string;
+  kind: WalkKind;
+}
+
+export type WalkKind = "directory" | "file";
+
+/** Something that could not be looked at. */
+export interface FoundError {
+  /** URI. */
+  path: string;
+  message: string;
+}
+
+export interface OpenResult {
+  handleId: string;
+}
+
+export interface ReadBlockResult {
+  /** The bytes, in base64. */
+  chunk: string;
+  /** Whether they are fewer than was asked for. */
+  eof: boolean;
+}
+
+export interface WatchMissingResult {
+  /** False if there is nothing to wait for, or no way to hear of it. */
+  watching: boolean;
+}
+
+export interface HttpRequestResult {
+  /** Of the last response, when redirects were followed. */
+  status: number;
+  /** As they came, repeats included, without those whose value is no ASCII text. */
+  headers: ResponseHeader[];
+  /** The bytes of the body as they came, in base64; empty if it is streamed. */
+  bodyBase64: string;
+}
+
+/** A header of a response. */
+export interface ResponseHeader {
+  /** In lower case. */
+  name: string;
+  value: string;
+}
+
 /** A process has written something. */
 export interface ProcessOutput {
   processId: string;
@@ -468,8 +892,12 @@ export interface ProcessExited {
   seq: number;
   /** 128 + n after death by signal n. */
   exitCode: number;
-  /** False. */
+  /** As in the answer to `process/read`. */
   sandboxDenied: boolean;
+  /** As in the answer to `process/read`. */
+  denials?: Denial[];
+  /** As in the answer to `process/read`. */
+  denial?: string;
   /** As in the answer to `process/read`. */
   outcome?: Outcome;
   /** Told to clients that know the extensions. */
@@ -482,6 +910,24 @@ export interface ProcessExited {
 export interface ProcessClosed {
   processId: string;
   seq: number;
+}
+
+/** Something that `fs/watchMissing` was about has appeared or gone. Told once per watch. */
+export interface MissingChanged {
+  watchId: number;
+}
+
+/** Bytes of a streamed body, or its end. */
+export interface HttpBodyDelta {
+  requestId: string;
+  /** From 1, without gaps. */
+  seq: number;
+  /** The bytes, in base64; at most 1 MiB of them, none in the last one. */
+  deltaBase64: string;
+  /** True in the last one. */
+  done: boolean;
+  /** Why the body is incomplete; null if it is not. */
+  error: string | null;
 }
 
 /** The caller's trace (W3C). */

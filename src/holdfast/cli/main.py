@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import os
 import sys
 from collections.abc import Sequence
 
@@ -16,6 +17,10 @@ def main(argv: Sequence[str] | None = None) -> int:
         return int(arguments.run(arguments))
     except KeyboardInterrupt:
         return 130
+    except BrokenPipeError:
+        # Whoever read our output has had enough; nor do they want to hear of it at the end.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return 141
 
 
 def parser() -> argparse.ArgumentParser:
@@ -24,6 +29,7 @@ def parser() -> argparse.ArgumentParser:
     commands = top.add_subparsers(title="commands", metavar="COMMAND", required=True)
     _add_serve(commands)
     _add_schema(commands)
+    _add_doctor(commands)
     version = commands.add_parser("version", help="print the version")
     version.set_defaults(run=_version)
     return top
@@ -75,6 +81,12 @@ def _add_serve(commands: argparse._SubParsersAction[argparse.ArgumentParser]) ->
         type=_positive,
         help="output kept for all processes together (default: 1 GiB)",
     )
+    serve.add_argument(
+        "--sandbox",
+        choices=("auto", "bubblewrap", "landlock", "off"),
+        default="auto",
+        help="what keeps sandboxes; auto takes the best that works here, off refuses them (default: auto)",
+    )
     _add_app_options(serve)
     serve.add_argument(
         "--hint",
@@ -107,6 +119,20 @@ def _add_schema(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -
     schema.set_defaults(run=_schema)
 
 
+def _add_doctor(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
+    doctor = commands.add_parser(
+        "doctor",
+        help="try out what works on this host",
+        description="Try out what works on this host, and say what to do about what does not.\n"
+        "The exit code is 1 if something is missing that clients rely on.",
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    doctor.add_argument(
+        "-o", "--output", choices=("table", "json"), default="table", help="how to print it (default: table)"
+    )
+    doctor.set_defaults(run=_doctor)
+
+
 def _add_app_options(serve: argparse.ArgumentParser) -> None:
     serve.add_argument(
         "--drain",
@@ -125,6 +151,12 @@ def _add_app_options(serve: argparse.ArgumentParser) -> None:
         metavar="SECONDS",
         type=_seconds,
         help="app endpoint: the same for a command (default: 0.05)",
+    )
+    serve.add_argument(
+        "--command-sandbox",
+        choices=("read-only", "workspace-write", "danger-full-access"),
+        default="read-only",
+        help="app endpoint: what a command may do that comes without a policy (default: read-only)",
     )
 
 
@@ -164,3 +196,9 @@ def _schema(arguments: argparse.Namespace) -> int:
     from .schema import schema  # Here, so that a server neither waits for this nor keeps it in memory.
 
     return schema(arguments)
+
+
+def _doctor(arguments: argparse.Namespace) -> int:
+    from .doctor import doctor  # Here, so that the other commands start faster.
+
+    return doctor(arguments)

@@ -23,9 +23,11 @@ from holdfast.engine.local import LocalBackend
 from holdfast.host.environ import Environment
 from holdfast.host.groups import find_groups
 from holdfast.host.info import host_info, own_environment
+from holdfast.host.sandbox.ladder import Ladder
 from holdfast.host.spawn import Spawner
-from holdfast.host.warden import Nursery
+from holdfast.host.warden import Nursery, compiled
 from holdfast.poller import Poller
+from holdfast.sandbox import Backing
 from holdfast.server.app import Server
 from holdfast.server.http import Routes
 from holdfast.server.listen import Listen, Stdio
@@ -59,10 +61,17 @@ def run(
     """
     nursery = Nursery(files_limit=files_limit)
     nursery.prepare()  # It gets ready while we do.
-    spawner = Spawner(Environment(own_environment()), nursery, groups=find_groups())
+    ladder = make_ladder(arguments.sandbox)  # The same.
+    spawner = Spawner(Environment(own_environment()), nursery, groups=find_groups(), ladder=ladder)
     poller = Poller()
     with asyncio.Runner(loop_factory=lambda: asyncio.SelectorEventLoop(poller.selector())) as runner:
         return runner.run(_serve(arguments, where, spawner, poller))
+
+
+def make_ladder(choice: str) -> Ladder:
+    """What keeps sandboxes: ``auto``, one of the ways by its name, or ``off``."""
+    only = None if choice in ("auto", "off") else Backing(choice)
+    return Ladder(compiled(), only=only, off=choice == "off")
 
 
 async def _serve(arguments: argparse.Namespace, where: list[Listen], spawner: Spawner, poller: Poller) -> int:
@@ -90,6 +99,7 @@ async def _serve(arguments: argparse.Namespace, where: list[Listen], spawner: Sp
             if listen != Stdio():
                 # Standard output may be the protocol's: then it carries nothing else.
                 _announce(url, arguments.hint, to_stderr=Stdio() in where)
+        loop.call_later(_SETTLE / 5, lambda: backend.info)  # By now it is known what sandboxes are worth.
         loop.call_later(_SETTLE, _settle)
         Tidying(backend, loop)
         await stop.wait()
@@ -197,4 +207,4 @@ def _app_limits(arguments: argparse.Namespace) -> AppLimits:
         limits = replace(limits, process_quiet_seconds=arguments.process_quiet or None)
     if arguments.command_quiet is not None:
         limits = replace(limits, command_quiet_seconds=arguments.command_quiet or None)
-    return limits
+    return replace(limits, command_policy=arguments.command_sandbox)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import AsyncGenerator, Callable, Coroutine, Mapping
 from dataclasses import dataclass
 from typing import Any, Protocol
 
@@ -61,6 +61,31 @@ class WireError:
 
 
 @dataclass(frozen=True, slots=True)
+class Sequel:
+    """A result, and what is to be done once it is answered."""
+
+    result: Any
+    rest: Coroutine[Any, Any, None]
+    """Awaited once, in the task of the request, which still counts as one; cancelled with the connection."""
+
+
+@dataclass(frozen=True, slots=True)
+class LongResult:
+    """A result that is too long to be kept in memory: JSON, given piece by piece.
+
+    The answer is sent as one message.  Whatever else is to be sent waits behind it,
+    and each piece until the client has taken the one before.  If a piece cannot be
+    had, the connection is cut: half an answer must not look like a whole one.
+    """
+
+    head: bytes
+    pieces: AsyncGenerator[bytes, None]
+    tail: bytes
+    close: Callable[[], None]
+    """Called once, when nothing more is wanted of it."""
+
+
+@dataclass(frozen=True, slots=True)
 class Method:
     """One method of a dialect."""
 
@@ -72,7 +97,8 @@ class Method:
     Raises ``HoldfastError``.  What must happen in the order of the requests
     happens before it returns, or before the coroutine first waits.  One that
     starts a process may give a future instead of the result: then the process
-    runs, and the answer comes when the future has it.
+    runs, and the answer comes when the future has it.  A coroutine may give a
+    ``Sequel``, if something follows the answer, or a ``LongResult``.
     """
     family: str = ""
     """What the method is about, for error texts."""

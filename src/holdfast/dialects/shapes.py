@@ -48,3 +48,8 @@ def camel(name: str) -> str:
     """A field's name as it is on the wire."""
     first, *rest = name.split("_")
     return first + "".join(map(str.capitalize, rest))
+
+
+def printable(text: str) -> str:
+    """Bytes that are not UTF-8 cannot be told in JSON; everything else can."""
+    return text.encode("utf-8", "surrogateescape").decode("utf-8", "replace")

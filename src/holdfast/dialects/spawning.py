@@ -6,6 +6,7 @@ import asyncio
 from typing import Any, TypeVar
 
 from holdfast.backend import Backend, Process
+from holdfast.dialects.shapes import printable
 from holdfast.errors import Fault, Search, SpawnFailed, StartCancelled
 from holdfast.model import Spec
 from holdfast.wire.complaint import quote
@@ -45,7 +46,7 @@ async def start(backend: Backend, spec: Spec, scope: Scope[T], starting: Startin
 
 def failure_data(error: SpawnFailed) -> dict[str, Any]:
     """What was at fault, told apart for programs."""
-    data: dict[str, Any] = {"fault": error.fault.value, "subject": _printable(error.subject)[:_LONGEST]}
+    data: dict[str, Any] = {"fault": error.fault.value, "subject": printable(error.subject)[:_LONGEST]}
     data["reason"] = error.reason
     if error.number is not None:
         data["errno"] = error.number
@@ -67,14 +68,9 @@ def failure_text(error: SpawnFailed) -> str:
         case SpawnFailed(terminal=True, search=Search(path=str(path))):
             return (
                 f"Unable to spawn {error.subject} because:\n"
-                f"No viable candidates found in PATH {quote(_printable(path))}"
+                f"No viable candidates found in PATH {quote(printable(path))}"
             )
         case SpawnFailed(number=None):
             return f"{error.subject}: {error.reason}"
         case _:
             return f"{error.reason} (os error {error.number})"
-
-
-def _printable(text: str) -> str:
-    """Bytes that are not UTF-8 cannot be told in JSON; everything else can."""
-    return text.encode("utf-8", "surrogateescape").decode("utf-8", "replace")

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import os
 
-from holdfast.host.warden import News, Report
+from holdfast.host.orders import News, Report
 from holdfast.poller import Poller
 
 from .children import Child

@@ -11,9 +11,11 @@ from typing import Protocol
 
 from holdfast.errors import SpawnFailed
 from holdfast.host.limits import NO_LIMITS, Kept
+from holdfast.host.orders import Report
+from holdfast.host.sandbox.cage import Cage, Caged
 from holdfast.host.tree import Load
-from holdfast.host.warden import Report
 from holdfast.model import Spec, Stream
+from holdfast.sandbox import Guarantees
 
 
 class Child(Protocol):
@@ -34,6 +36,10 @@ class Child(Protocol):
     @property
     def limits(self) -> Kept:
         """What the tree may use, and who sees to it."""
+
+    @property
+    def caged(self) -> Caged | None:
+        """What is known of its sandbox, if it is in one; complete with the news of its exit."""
 
     def fileno(self) -> int:
         """Readable when there is news."""
@@ -87,7 +93,19 @@ class Child(Protocol):
 class Children(Protocol):
     """Where children come from."""
 
-    def start(self, spec: Spec) -> Child:
+    @property
+    def guarantees(self) -> Guarantees:
+        """What sandboxes are worth."""
+
+    def cage(self, spec: Spec) -> Cage | None:
+        """Make its sandbox ready.  May be called in a thread, and takes as long as the disk does.
+
+        Raises:
+            BadRequest: The policy makes no sense.
+            SandboxUnavailable: It cannot be kept on this host.
+        """
+
+    def start(self, spec: Spec, cage: Cage | None = None) -> Child:
         """Ask for one.  Never waits; whether it runs is the child's first news.
 
         Raises:
@@ -105,6 +123,7 @@ class _NoChild:
     stdin = None
     outputs = ()
     limits = NO_LIMITS
+    caged = None
 
     def fileno(self) -> int:
         return -1

@@ -3,14 +3,19 @@
 from __future__ import annotations
 
 import asyncio
+from dataclasses import replace
+from functools import partial
 
-from holdfast.config import MIB, EngineLimits
+from holdfast.config import MIB, EngineLimits, FileLimits, HttpLimits
 from holdfast.errors import LimitReached
+from holdfast.host.info import own_environment
 from holdfast.model import PLAIN, HostInfo, Leftovers, Spec
 from holdfast.poller import Poller
 
 from .birth import Birth
 from .children import Children
+from .files import LocalFiles
+from .http import HostHttp
 from .past import Past
 from .process import LocalProcess
 from .ring import Budget, Ring
@@ -28,16 +33,21 @@ class LocalBackend:
         *,
         poller: Poller | None = None,
         limits: EngineLimits | None = None,
+        http_limits: HttpLimits | None = None,
+        file_limits: FileLimits | None = None,
     ) -> None:
         """Without a ``poller`` of the server's, the backend makes its own and closes it."""
-        self.info = info
+        self._info = info
         self._children = children
         self._loop = loop
         self._limits = limits or EngineLimits()
+        self._http_limits = http_limits or HttpLimits()
+        self._http: HostHttp | None = None
         self._own_poller = poller is None
         self._poller = poller or Poller()
         if self._own_poller:
             self._poller.attach(loop)
+        self.files = LocalFiles(loop, self._poller, file_limits, tmpdir=own_environment().get("TMPDIR"))
         self._budget = Budget(self._limits.retained_bytes)
         self._births: set[Birth] = set()
         self._live: set[LocalProcess] = set()
@@ -47,11 +57,26 @@ class LocalBackend:
         self.closures = 0
         """Processes that have closed, since somebody last set this to 0."""
 
+    @property
+    def info(self) -> HostInfo:
+        if self._info.sandboxes is not self._children.guarantees:
+            self._info = replace(self._info, sandboxes=self._children.guarantees)
+        return self._info
+
+    @property
+    def http(self) -> HostHttp:
+        if self._http is None:
+            self._http = HostHttp(own_environment(), self._loop, self._http_limits)
+        return self._http
+
     async def start(self, spec: Spec) -> LocalProcess:
         most = 0 if self._closing else self._limits.processes
         if len(self._live) + len(self._births) >= most or len(self._strays) > most:
             raise LimitReached("processes", most)
-        birth = Birth(self._children.start(spec), loop=self._loop, poller=self._poller)
+        cage = None
+        if spec.sandbox is not None:
+            cage = await self.files.workers.run(partial(self._children.cage, spec))
+        birth = Birth(self._children.start(spec, cage), loop=self._loop, poller=self._poller)
         self._births.add(birth)
         try:
             child = await birth.child()
@@ -88,6 +113,9 @@ class LocalBackend:
             await self._all_gone
             timer.cancel()
         self._children.close()
+        self.files.close()
+        if self._http is not None:
+            await self._http.aclose()
         if self._own_poller:
             self._poller.close()
 

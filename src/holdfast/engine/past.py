@@ -13,6 +13,7 @@ from holdfast.backend import Valve, Watcher
 from holdfast.errors import NoTerminal
 from holdfast.model import (
     Chunk,
+    Denied,
     Ended,
     Exit,
     Kind,
@@ -24,6 +25,7 @@ from holdfast.model import (
     Usage,
     WriteStatus,
 )
+from holdfast.sandbox import Denial
 
 from .reading import page
 from .ring import Budget, Ring
@@ -46,9 +48,21 @@ def pack(pid: int, next_seq: int, end: Exit | None, ring: Ring, *, terminal: boo
             (outcome.kind.value, outcome.exit_code, outcome.signal, outcome.by, outcome.detail),
             None if usage is None else (usage.user_us, usage.system_us, usage.peak_bytes),
             tuple(end.held_by),
+            None if end.denied is None else _packed(end.denied),
             [(chunk.seq, chunk.stream.value, chunk.data) for chunk in ring.after(0)],
         )
     )
+
+
+_Packed = tuple[bool, bool, list[tuple[str, str, int]]]
+
+
+def _packed(denied: Denied) -> _Packed:
+    return denied.failed, denied.exact, [(one.op, one.subject, one.count) for one in denied.denials]
+
+
+def _unpacked(failed: bool, exact: bool, denials: list[tuple[str, str, int]]) -> Denied:  # noqa: FBT001
+    return Denied(failed, exact, tuple(Denial(*one) for one in denials))
 
 
 class Past:
@@ -60,10 +74,15 @@ class Past:
 
     def __init__(self, data: bytes, budget: Budget) -> None:
         """``data`` is what ``pack`` gave; its output still counts in ``budget``."""
-        self.pid, self.next_seq, self._terminal, code, outcome, usage, held_by, chunks = marshal.loads(data)  # noqa: S302
-        kind, *rest = outcome
-        used = None if usage is None else Usage(*usage)
-        self.exit: Exit | None = Exit(code, Outcome(Kind(kind), *rest), used, held_by)
+        self.pid, self.next_seq, self._terminal, code, *end, chunks = marshal.loads(data)  # noqa: S302
+        (kind, *rest), usage, held_by, denied = end
+        self.exit: Exit | None = Exit(
+            code,
+            Outcome(Kind(kind), *rest),
+            None if usage is None else Usage(*usage),
+            held_by,
+            None if denied is None else _unpacked(*denied),
+        )
         self._budget = budget
         self._ring = Ring(limit=PACK_MOST, chunks=len(chunks) + 1, budget=Budget(PACK_MOST))
         for seq, stream, said in chunks:

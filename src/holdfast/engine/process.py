@@ -20,7 +20,7 @@ import dataclasses
 from holdfast.backend import Valve, Watcher
 from holdfast.config import EngineLimits
 from holdfast.errors import NoTerminal, StdinFailed
-from holdfast.host.warden import News, Report
+from holdfast.host.orders import News, Report
 from holdfast.model import (
     PLAIN,
     Cause,
@@ -39,7 +39,7 @@ from holdfast.model import (
 from holdfast.poller import Poller
 
 from .children import Child
-from .ending import exit_of
+from .ending import end_of
 from .output import Output
 from .past import pack
 from .reading import is_news, page
@@ -148,7 +148,7 @@ class LocalProcess:
         for output in self._outputs:
             output.on_ready()  # Usually the end.
         tree = self.tree
-        end = exit_of(report, self._cause, tree.limits, out_of_memory=tree.ran_out_of_memory())
+        end = end_of(report, self._cause, tree, self._ring)
         if report.news is News.LOST:
             self._state = State.TERMINATING  # Whoever is left is out of our sight.
         elif self._outputs and self._state is not State.TERMINATING:

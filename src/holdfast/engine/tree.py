@@ -14,8 +14,9 @@ import signal as signals
 from collections.abc import Callable, Sequence
 from typing import Protocol
 
+from holdfast.host.orders import News, Report
+from holdfast.host.sandbox.cage import Caged
 from holdfast.host.tree import Load
-from holdfast.host.warden import News, Report
 from holdfast.model import Limits, Usage
 from holdfast.poller import Poller
 
@@ -131,6 +132,10 @@ class Tree:
 
     def ran_out_of_memory(self) -> bool:
         return self._child.ran_out_of_memory()
+
+    @property
+    def caged(self) -> Caged | None:
+        return self._child.caged
 
     def load(self) -> Load:
         return self._child.load()

@@ -13,7 +13,9 @@ from holdfast.model import Stream
 from . import tree
 from .groups import Group
 from .limits import NO_LIMITS, Kept
-from .warden import NO_WARDEN, News, Report, Warden
+from .orders import News, Report
+from .sandbox.cage import Caged
+from .warden import NO_WARDEN, Warden
 
 
 class Child:
@@ -30,6 +32,7 @@ class Child:
         "_take_back",
         "_warden",
         "_warden_pid",
+        "caged",
         "limits",
         "outputs",
         "pid",
@@ -47,6 +50,7 @@ class Child:
         take_back: Callable[..., None],
         group: Group | None = None,
         limits: Kept = NO_LIMITS,
+        caged: Caged | None = None,
     ) -> None:
         """
         Args:
@@ -59,6 +63,8 @@ class Child:
         self._explain: Callable[[Report], SpawnFailed] | None = explain
         self._group = group
         self.limits = limits
+        self.caged = caged
+        """What is known of its sandbox, if it is in one."""
         self.pid = 0
         """The command's, once it runs."""
         self.released = False
@@ -77,6 +83,10 @@ class Child:
     def hear(self) -> Report | None:
         """The next piece of news; None if there is none now."""
         report = self._warden.hear()
+        while report is not None and report.news is News.DENIAL:
+            if self.caged is not None and report.denial is not None:
+                self.caged.denials.append(report.denial)
+            report = self._warden.hear()
         if report is not None and report.news is News.STARTED:
             self.pid, self._warden_pid = report.value, report.warden
             self._explain = None

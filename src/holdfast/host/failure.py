@@ -8,7 +8,7 @@ import os
 from holdfast.errors import Fault, Search, SpawnFailed
 from holdfast.model import Spec
 
-from .warden import News, Report, Stage
+from .orders import News, Report, Stage
 
 _SYSTEM = (errno.EAGAIN, errno.ENOMEM, errno.EMFILE, errno.ENFILE, errno.ENOSPC)
 
@@ -18,15 +18,18 @@ def refusal(spec: Spec, fault: Fault, subject: str, reason: str) -> SpawnFailed:
     return SpawnFailed(fault, subject, reason, terminal=spec.terminal is not None)
 
 
-def diagnosis(spec: Spec, path: str | None, report: Report) -> SpawnFailed:
+def diagnosis(spec: Spec, path: str | None, report: Report, said: str = "") -> SpawnFailed:
     """Say which of the things named in ``spec`` the system's error was about.
 
     Args:
         path: The child's PATH, if it has one.
+        said: What was said on its standard error.
     """
     if report.news is not News.FAILED:
         return refusal(spec, Fault.SYSTEM, "warden", "it ended before the program ran")
     number, search = report.value or errno.EIO, None
+    if report.stage in (Stage.SANDBOX, Stage.HIDDEN) and number not in _SYSTEM:
+        return _of_sandbox(spec, report.stage, number, said)
     fault, subject = Fault.PROGRAM, spec.argv[0]
     match report.stage:
         case Stage.DIRECTORY:
@@ -42,6 +45,13 @@ def diagnosis(spec: Spec, path: str | None, report: Report) -> SpawnFailed:
     elif number == errno.E2BIG:
         fault, subject = Fault.ARGUMENT, "argv and env"
     return failed(spec, fault, subject, number, search=search)
+
+
+def _of_sandbox(spec: Spec, stage: Stage, number: int, said: str) -> SpawnFailed:
+    if stage is Stage.SANDBOX:
+        return refusal(spec, Fault.SANDBOX, "sandbox", said or os.strerror(number))
+    reason = f"the sandbox keeps it from being run: {os.strerror(number)}"
+    return refusal(spec, Fault.SANDBOX, spec.argv[0], reason)
 
 
 def failed(

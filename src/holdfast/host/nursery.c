@@ -18,6 +18,8 @@
  */
 
 #define _GNU_SOURCE
+#include "native.h"
+
 #include <errno.h>
 #include <fcntl.h>
 #include <poll.h>
@@ -56,34 +58,43 @@ struct order {
     uint32_t limits;
     uint32_t groups;       /* Control groups to enter. */
     uint32_t size;         /* Bytes after the head, or in the file. */
-    uint32_t unused;
+    uint32_t filter;       /* Bytes of a filter for system calls. */
+    uint32_t masks;        /* Directories that are there for the sandbox only. */
+    uint32_t rules;        /* Of the sandbox, for the witness. */
 };
 enum { START = 1, RELEASE = 2, KILL = 3 };
 enum { TERMINAL = 1, SEARCH = 2, IN_FILE = 4, HAS_STDIN = 8, QUIETLY = 16 };
-
-struct limit {
-    uint64_t resource, soft, hard;
-};
+/* CONFINED: there is a filter.  RULESET, WRAPPED: a descriptor follows the standard files, of a Landlock
+ * ruleset or with the arguments of bubblewrap.  WITNESS, GUARD: the filter tells us, and we may refuse. */
+enum { CONFINED = 32, RULESET = 64, WRAPPED = 128, WITNESS = 256, GUARD = 512, POWERLESS = 1024 };
 
 /* What a warden tells. */
 struct report {
     uint32_t what;
-    int32_t value;         /* A pid, an error number, an exit code, a count. */
+    int32_t value;         /* A pid, an error number, an exit code, a count; what follows DENIAL are texts. */
     uint32_t detail;       /* The stage that failed; with EXITED: BY_SIGNAL, ALONE. */
     uint32_t warden;       /* Our own pid, with STARTED. */
     uint64_t user_us, system_us, peak_kib;
 };
-enum { STARTED = 1, FAILED = 2, EXITED = 3, EMPTY = 4, SURVIVORS = 5 };
+enum { STARTED = 1, FAILED = 2, EXITED = 3, EMPTY = 4, SURVIVORS = 5, DENIAL = 7 };
 enum { BY_SIGNAL = 1, ALONE = 2 };
 enum { AT_FORK = 1, AT_TERMINAL = 2, AT_DIRECTORY = 3, AT_SEARCH = 4, AT_PROGRAM = 5, AT_LIMIT = 6, AT_GROUP = 7 };
+/* The sandbox could not be made; it could, but the program is not to be seen in it. */
+enum { AT_SANDBOX = 8, AT_HIDDEN = 9 };
 
 static int control;
 static pid_t leader;
 static int told, released, quiet, killing, orphaned;
 static struct report usage;
 
-/* What neither a nursery nor a warden may die of; their children hear everything again. */
-static const int deaf[] = {SIGINT, SIGTERM, SIGHUP, SIGQUIT, SIGPIPE, SIGUSR1, SIGUSR2, SIGTSTP, SIGTTIN, SIGTTOU};
+const int deaf[10] = {SIGINT, SIGTERM, SIGHUP, SIGQUIT, SIGPIPE, SIGUSR1, SIGUSR2, SIGTSTP, SIGTTIN, SIGTTOU};
+
+void hear_again(void)
+{
+    struct sigaction by_default = {.sa_handler = SIG_DFL};
+    for (size_t at = 0; at < sizeof deaf / sizeof *deaf; at++)
+        sigaction(deaf[at], &by_default, NULL);
+}
 
 static void on_child(int number) { (void)number; }
 
@@ -176,14 +187,117 @@ static void reap_other(pid_t pid)
         add(&usage, &used), reaped = 1;
 }
 
+/* ---- The sandbox of a command. */
+
+static int inside = -1;            /* Our end of the socket of the first process inside. */
+static int starting;               /* Bubblewrap runs, and whether the command does is not known yet. */
+static struct inner_news last_word;
+static int seeing, guards;         /* Whether the witness is at work; whether it also refuses. */
+static char *masks, *rules;
+static uint32_t mask_count, rule_count;
+static int *mask_files;
+
+static void tell_denials(void)
+{
+    for (int at = 0; at < denial_count + !!denials_dropped; at++) {
+        static struct denial others = {.op = "", .subject = ""};
+        struct denial *one = at < denial_count ? &denials[at] : &others;
+        struct report report = {.what = DENIAL, .value = at < denial_count ? (int)one->count : denials_dropped};
+        struct iovec parts[] = {{&report, sizeof report}, {one->op, strlen(one->op) + 1}, {one->subject, strlen(one->subject)}};
+        struct msghdr message = {.msg_iov = parts, .msg_iovlen = 3};
+        if (!orphaned)
+            sendmsg(control, &message, MSG_NOSIGNAL);
+    }
+}
+
+static void give_masks(void)
+{
+    char *mask = masks;
+    for (uint32_t i = 0; i < mask_count; i++, mask += strlen(mask) + 1)
+        mask_give(mask, mask_files[i]);
+    free(masks), free(mask_files);
+    masks = NULL, mask_files = NULL, mask_count = 0;
+}
+
+/* Nobody is left who was in it. */
+static void end_sandbox(void)
+{
+    give_masks();
+    free(rules);
+    rules = NULL, rule_count = 0;
+    if (inside >= 0)
+        close(inside);
+    witness_end();
+    inside = -1, starting = seeing = guards = 0;
+    memset(&last_word, 0, sizeof last_word);
+}
+
+static void watch_sandbox(int listener)
+{
+    witness_begin(listener, rules ? rules : "", rule_count, guards);
+    seeing = 1;
+}
+
+/* News from the first process inside; 0 if there is none. */
+static int listen_inside(void)
+{
+    struct inner_news news;
+    ssize_t got;
+    int listener = take_descriptor(inside, &news, sizeof news, &got);
+    if (got != sizeof news) {
+        if (got == 0 || (got < 0 && errno != EAGAIN && errno != EINTR))
+            close(inside), inside = -1;
+        return 0;
+    }
+    if (news.what == INNER_LISTENER)
+        watch_sandbox(listener);
+    else
+        last_word = news;
+    if (news.what == INNER_RUNS && starting) {
+        struct report report = {.warden = getpid()};
+        starting = 0;
+        tell(&report, STARTED, leader, 0);
+    }
+    return 1;
+}
+
+/* Where the start failed, by the last word from inside. */
+static int failed_stage(void)
+{
+    switch (last_word.what) {
+    case INNER_HIDDEN: return AT_HIDDEN;
+    case INNER_NO_DIRECTORY: return AT_DIRECTORY;
+    case INNER_NO_LIMIT: return AT_LIMIT;
+    case INNER_NO_PROGRAM: return AT_PROGRAM;
+    }
+    return AT_SANDBOX;
+}
+
 static void tell_exit(const siginfo_t *info, const struct rusage *used)
 {
     struct report report = usage;
+    int value = info->si_status, by_signal = info->si_code == CLD_EXITED ? 0 : BY_SIGNAL;
+    while (inside >= 0 && listen_inside())
+        ;
+    if (starting) {
+        /* There is no command: bubblewrap has said why, or the first process inside. */
+        starting = 0;
+        int stage = failed_stage();
+        value = last_word.value;
+        end_sandbox();
+        tell(&report, FAILED, value, stage);
+        _exit(0);
+    }
+    if (last_word.what == INNER_EXITED || last_word.what == INNER_KILLED)
+        value = last_word.value, by_signal = last_word.what == INNER_KILLED ? BY_SIGNAL : 0;
+    if (seeing)
+        tell_denials();
     add(&report, used);
     told = 1, others = 0;
     children(count_other);
-    tell(&report, EXITED, info->si_status,
-         (info->si_code == CLD_EXITED ? 0 : BY_SIGNAL) | (others ? 0 : ALONE));
+    if (!others)
+        give_masks(); /* Whoever hears of the exit finds everything as it was. */
+    tell(&report, EXITED, value, by_signal | (others ? 0 : ALONE));
 }
 
 /* Reap who has ended; say whether anybody is left.
@@ -348,6 +462,10 @@ struct program {
     const struct limit *limits;
     uint32_t limit_count, group_count;
     int files[STANDARD_FILES];
+    int confined;
+    struct confinement confinement;
+    const char *wrapper;           /* Bubblewrap, and what it is handed beside the standard files. */
+    int handed[INNER_LOAD - INNER_ARGS + 1];
 };
 
 static volatile int failed_at, failed_with;
@@ -358,11 +476,78 @@ static void fail(int stage)
     _exit(127);
 }
 
+/* What is wrong with a program is said before the sandbox hides it. */
+static void check_program(const char *program)
+{
+    struct stat facts;
+    if (stat(program, &facts) < 0)
+        fail(AT_PROGRAM);
+    if (!S_ISREG(facts.st_mode) || faccessat(AT_FDCWD, program, X_OK, AT_EACCESS) < 0) {
+        errno = EACCES;
+        fail(AT_PROGRAM);
+    }
+}
+
+static void put(int fd, const void *data, size_t size)
+{
+    while (size) {
+        ssize_t wrote = write(fd, data, size);
+        if (wrote <= 0)
+            fail(AT_SANDBOX);
+        data = (const char *)data + wrote, size -= wrote;
+    }
+}
+
+/* Run bubblewrap, and in it this program, and in that the command.
+ *
+ * Bubblewrap stays deaf, and so does the first process inside: who sends a signal
+ * to the group means the command. */
+static void wrap(const struct program *p, const char *program)
+{
+    const struct confinement *c = &p->confinement;
+    struct load load = {p->limit_count, c->filter_size, c->socket >= 0, 0, 0, 0};
+    char source[64];
+    sigset_t none;
+    check_program(program);
+    while (p->argv[load.arguments])
+        load.arguments++;
+    while (p->env[load.variables])
+        load.variables++;
+    int fd = memfd_create("holdfast-load", MFD_CLOEXEC);
+    if (fd < 0)
+        fail(AT_SANDBOX);
+    put(fd, &load, sizeof load);
+    put(fd, p->limits, p->limit_count * sizeof *p->limits);
+    put(fd, c->filter, c->filter_size);
+    put(fd, p->cwd, strlen(p->cwd) + 1);
+    put(fd, program, strlen(program) + 1);
+    for (uint32_t i = 0; i < load.arguments; i++)
+        put(fd, p->argv[i], strlen(p->argv[i]) + 1);
+    for (uint32_t i = 0; i < load.variables; i++)
+        put(fd, p->env[i], strlen(p->env[i]) + 1);
+    /* Opened anew: others read the same arguments at the same time. */
+    snprintf(source, sizeof source, "/proc/self/fd/%d", p->handed[0]);
+    int arguments = open(source, O_RDONLY | O_CLOEXEC);
+    int itself = open("/proc/self/exe", O_RDONLY | O_CLOEXEC);
+    int from[] = {arguments, itself, p->handed[INNER_SOCKET - INNER_ARGS], fd};
+    for (int at = 0; at <= INNER_LOAD - INNER_ARGS; at++)
+        if (from[at] < 0 || (from[at] = fcntl(from[at], F_DUPFD_CLOEXEC, INNER_LOAD + 1)) < 0)
+            fail(AT_SANDBOX);
+    for (int at = 0; at <= INNER_LOAD - INNER_ARGS; at++)
+        if (dup2(from[at], INNER_ARGS + at) < 0)
+            fail(AT_SANDBOX);
+    char *argv[] = {"bwrap", "--args", "3", "--", "/proc/self/fd/4", "inner", NULL};
+    char *env[] = {NULL};
+    sigemptyset(&none);
+    sigprocmask(SIG_SETMASK, &none, NULL);
+    execve(p->wrapper, argv, env);
+    fail(AT_SANDBOX);
+}
+
 /* In the child, which shares our memory until the program runs. */
 static void become(const struct program *p)
 {
     static char found[4096 + 256];
-    struct sigaction by_default = {.sa_handler = SIG_DFL};
     sigset_t none;
     setsid();
     const char *group = p->groups;
@@ -392,17 +577,20 @@ static void become(const struct program *p)
             fail(AT_SEARCH);
         program = found;
     }
-    for (uint32_t at = 0; at < p->limit_count; at++) {
-        struct rlimit64 limit = {p->limits[at].soft, p->limits[at].hard};
-        if (prlimit64(0, p->limits[at].resource, &limit, NULL) < 0)
-            fail(AT_LIMIT);
-    }
-    for (size_t at = 0; at < sizeof deaf / sizeof *deaf; at++)
-        sigaction(deaf[at], &by_default, NULL);
     sigemptyset(&none);
+    if (p->wrapper)
+        wrap(p, program);
+    if (set_limits(p->limits, p->limit_count) < 0)
+        fail(AT_LIMIT);
+    hear_again();
     sigprocmask(SIG_SETMASK, &none, NULL);
+    if (p->confined) {
+        check_program(program);
+        if (confine(&p->confinement) < 0)
+            fail(AT_SANDBOX);
+    }
     execve(program, p->argv, p->env);
-    fail(AT_PROGRAM);
+    fail(p->confined && (errno == EACCES || errno == ENOENT) ? AT_HIDDEN : AT_PROGRAM);
 }
 
 /* On its own, because a child that shares our memory must not spoil anybody's variables. */
@@ -412,6 +600,28 @@ static __attribute__((noinline)) pid_t spawn(const struct program *p)
     if (pid == 0)
         become(p);
     return pid;
+}
+
+static void remember(char **texts, uint32_t *count, uint32_t number, char **at, const char *end)
+{
+    char *first = *at;
+    for (uint32_t i = 0; i < number; i++)
+        next_text(at, end);
+    *texts = malloc(*at - first + 1);
+    if (!*texts)
+        _exit(3);
+    memcpy(*texts, first, *at - first);
+    *count = number;
+}
+
+static void take_masks(void)
+{
+    char *mask = masks;
+    mask_files = calloc(mask_count + 1, sizeof *mask_files);
+    if (!mask_files)
+        _exit(3);
+    for (uint32_t i = 0; i < mask_count; i++, mask += strlen(mask) + 1)
+        mask_files[i] = mask_take(mask);
 }
 
 static void start(const struct order *order, char *body, int *files, int file_count)
@@ -432,10 +642,11 @@ static void start(const struct order *order, char *body, int *files, int file_co
         }
         body = mapped;
     }
-    if (order->limits > order->size / sizeof(struct limit))
+    if (order->limits > order->size / sizeof(struct limit) || order->filter > order->size
+        || order->limits * sizeof(struct limit) + order->filter > order->size)
         _exit(3);
-    char *at = body + order->limits * sizeof(struct limit);
     const char *end = body + order->size;
+    char *at = body + order->limits * sizeof(struct limit) + order->filter;
     p.limits = (const struct limit *)body, p.limit_count = order->limits;
     p.cwd = next_text(&at, end);
     if (order->flags & TERMINAL)
@@ -446,6 +657,29 @@ static void start(const struct order *order, char *body, int *files, int file_co
     p.name = next_text(&at, end);
     if (order->flags & SEARCH)
         p.path = next_text(&at, end);
+    int ends[2] = {-1, -1}, ruleset = -1;
+    if (order->flags & (RULESET | WRAPPED)) {
+        if (file_count < 1)
+            _exit(3);
+        ruleset = files[--file_count];
+    }
+    if (order->flags & CONFINED) {
+        p.confined = 1;
+        p.confinement = (struct confinement){(struct limit *)body + order->limits, order->filter, -1, -1, !!(order->flags & POWERLESS)};
+        if (order->flags & RULESET)
+            p.confinement.ruleset = ruleset;
+        if (order->flags & WRAPPED)
+            p.wrapper = next_text(&at, end);
+        remember(&masks, &mask_count, order->masks, &at, end);
+        remember(&rules, &rule_count, order->rules, &at, end);
+        take_masks();
+        if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, ends) < 0)
+            _exit(3);
+        p.handed[0] = ruleset, p.handed[INNER_SOCKET - INNER_ARGS] = ends[1];
+        if (order->flags & WITNESS)
+            p.confinement.socket = ends[1];
+        guards = !!(order->flags & GUARD);
+    }
     p.argv = calloc((size_t)order->arguments + order->variables + 2, sizeof(char *));
     if (!p.argv)
         _exit(3);
@@ -467,8 +701,13 @@ static void start(const struct order *order, char *body, int *files, int file_co
         failed_at = AT_FORK, failed_with = errno;
     for (int i = 0; i < file_count; i++)
         close(files[i]);
+    if (ruleset >= 0)
+        close(ruleset);
     if (nothing >= 0)
         close(nothing);
+    if (ends[1] >= 0)
+        close(ends[1]);
+    inside = ends[0];
     free(p.argv);
     if (mapped)
         munmap(mapped, order->size);
@@ -476,8 +715,17 @@ static void start(const struct order *order, char *body, int *files, int file_co
         if (leader > 0)
             waitpid(leader, NULL, 0);
         leader = 0;
+        end_sandbox();
         tell(&report, FAILED, failed_with, failed_at);
         _exit(0);
+    }
+    if (p.wrapper) {
+        starting = 1; /* What it starts is told from inside. */
+        return;
+    }
+    if (inside >= 0) {
+        listen_inside();
+        close(inside), inside = -1;
     }
     report.warden = getpid();
     tell(&report, STARTED, leader, 0);
@@ -488,7 +736,7 @@ static void start(const struct order *order, char *body, int *files, int file_co
 static void obey(void)
 {
     static char buffer[sizeof(struct order) + INLINE_MOST] __attribute__((aligned(8)));
-    char space[CMSG_SPACE(sizeof(int) * (STANDARD_FILES + 1))];
+    char space[CMSG_SPACE(sizeof(int) * (STANDARD_FILES + 2))];
     struct iovec part = {buffer, sizeof buffer};
     struct msghdr message = {.msg_iov = &part, .msg_iovlen = 1, .msg_control = space, .msg_controllen = sizeof space};
     ssize_t got = recvmsg(control, &message, MSG_CMSG_CLOEXEC | MSG_DONTWAIT);
@@ -501,7 +749,7 @@ static void obey(void)
     struct order *order = (struct order *)buffer;
     if ((size_t)got < sizeof *order)
         _exit(3);
-    int files[STANDARD_FILES + 1], count = 0;
+    int files[STANDARD_FILES + 2], count = 0;
     struct cmsghdr *extra = CMSG_FIRSTHDR(&message);
     if (extra && extra->cmsg_type == SCM_RIGHTS) {
         count = (extra->cmsg_len - CMSG_LEN(0)) / sizeof(int);
@@ -537,6 +785,8 @@ static void warden(void)
     sigdelset(&waiting, SIGCHLD);
     for (;;) {
         if (leader && !(killing ? end_all() : reap())) {
+            if (rules || seeing || inside >= 0)
+                end_sandbox();
             if (!quiet)
                 tell(&usage, EMPTY, 0, 0);
             if (held_count)
@@ -567,8 +817,15 @@ static void warden(void)
                 pause.tv_nsec = 100000000;
             }
         }
-        struct pollfd socket = {orphaned ? -1 : control, POLLIN, 0};
-        if (ppoll(&socket, 1, killing ? &pause : NULL, &waiting) > 0)
+        struct pollfd heard[] = {
+            {orphaned ? -1 : control, POLLIN, 0}, {inside, POLLIN, 0}, {witness_descriptor(), POLLIN, 0}};
+        if (ppoll(heard, 3, killing ? &pause : NULL, &waiting) <= 0)
+            continue;
+        if (heard[1].revents && inside >= 0)
+            listen_inside();
+        if (heard[2].revents)
+            witness_answer();
+        if (heard[0].revents)
             obey();
     }
 }
@@ -660,6 +917,10 @@ static void admit(void)
 
 int main(int argc, char **argv)
 {
+    if (argc == 2 && !strcmp(argv[1], "inner"))
+        return inner();
+    if (argc == 2 && !strcmp(argv[1], "probe"))
+        return probe();
     if (argc != 1 && argc != 3) {
         fprintf(stderr, "usage: nursery [FILES_SOFT FILES_HARD], with a socket as descriptor 3\n");
         return 2;

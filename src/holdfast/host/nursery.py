@@ -44,10 +44,12 @@ SOON_MS = 2  # Who is killed is gone in a moment, and then its children are ours
 LATER_MS = 100
 FOUND_MOST = 4096 + 256  # Bytes of a path that was put together, its end mark included.
 
-# What a warden is told: kind, flags, arguments, variables, limits, control groups, size, unused.
-ORDER = struct.Struct("=8I")
+# What a warden is told: kind, flags, arguments, variables, limits, control groups, size; of a sandbox: bytes
+# of the filter, masks, rules.  The last two are for bubblewrap and the witness, which only nursery.c has.
+ORDER = struct.Struct("=10I")
 START, RELEASE, KILL = 1, 2, 3
 TERMINAL, SEARCH, IN_FILE, HAS_STDIN, QUIETLY = 1, 2, 4, 8, 16
+CONFINED, RULESET, WRAPPED, WITNESS, POWERLESS = 32, 64, 128, 256, 1024
 LIMIT = struct.Struct("=3Q")
 
 # What a warden tells: kind, value, detail, its own pid, user and system time in us, peak memory in KiB.
@@ -55,6 +57,12 @@ REPORT = struct.Struct("=IiII3Q")
 STARTED, FAILED, EXITED, EMPTY, SURVIVORS = 1, 2, 3, 4, 5
 BY_SIGNAL, ALONE = 1, 2
 AT_FORK, AT_TERMINAL, AT_DIRECTORY, AT_SEARCH, AT_PROGRAM, AT_LIMIT, AT_GROUP = 1, 2, 3, 4, 5, 6, 7
+AT_SANDBOX, AT_HIDDEN = 8, 9
+PR_SET_SECCOMP, SECCOMP_MODE_FILTER, PR_SET_NO_NEW_PRIVS = 22, 2, 38
+PR_CAPBSET_DROP, PR_SET_SECUREBITS, PR_CAP_AMBIENT, PR_CAP_AMBIENT_CLEAR_ALL = 24, 28, 47, 4
+SECBIT_NOROOT = 0b11  # And locked.
+CAPABILITY_VERSION = 0x20080522
+LANDLOCK_RESTRICT_SELF = 446
 GARBAGE = 0  # Stands for a stage: the request makes no sense.
 FAILURE = struct.Struct("=2i")
 
@@ -158,18 +166,21 @@ class Request:
     """What to start, taken apart."""
 
     def __init__(self, order: tuple[int, ...], body: bytes) -> None:
-        _, flags, arguments, variables, limits, groups, size, _ = order
+        _, flags, arguments, variables, limits, groups, size, filtering, masks, rules = order
         at = limits * LIMIT.size
-        if at > size or len(body) < size:
+        if at + filtering > size or len(body) < size or flags & (WRAPPED | WITNESS):
             raise Failed(GARBAGE, 0)
         self.limits = list(LIMIT.iter_unpack(body[:at]))
-        texts = iter(body[at:size].split(b"\0")[:-1])
+        self.filter = body[at : at + filtering] if flags & CONFINED else None
+        texts = iter(body[at + filtering : size].split(b"\0")[:-1])
         try:
             self.cwd = next(texts)
             self.terminal = next(texts) if flags & TERMINAL else None
             self.groups = [next(texts) for _ in range(groups)]
             self.name = next(texts)
             self.path = next(texts) if flags & SEARCH else None
+            for _ in range(masks + rules):
+                next(texts)
             self.argv = [next(texts) for _ in range(arguments)]
             self.env = [next(texts) for _ in range(variables)]
         except StopIteration:
@@ -205,6 +216,7 @@ def become(order: tuple[int, ...], body: bytes, files: list[int]) -> NoReturn:
     try:
         if order[1] & IN_FILE:
             body = os.pread(files.pop(), order[6], 0)
+        ruleset = files.pop() if order[1] & RULESET else -1
         # Here and not in the warden, which would keep the memory that this takes.
         request = Request(order, body)
         os.setsid()
@@ -235,11 +247,50 @@ def become(order: tuple[int, ...], body: bytes, files: list[int]) -> NoReturn:
     for number in DEAF:
         signal.signal(number, signal.SIG_DFL)
     signal.pthread_sigmask(signal.SIG_SETMASK, ())
+    if request.filter is not None:
+        check(program)
+        confine(request.filter, ruleset, powerless=bool(order[1] & POWERLESS))
     # Not os.execve: that wants variables with different names, and an argument.
     argv = (ctypes.c_char_p * (len(request.argv) + 1))(*request.argv)
     env = (ctypes.c_char_p * (len(request.env) + 1))(*request.env)
     libc.execve(program, argv, env)
-    raise Failed(AT_PROGRAM, ctypes.get_errno())
+    number = ctypes.get_errno()
+    hidden = request.filter is not None and number in (errno.EACCES, errno.ENOENT)
+    raise Failed(AT_HIDDEN if hidden else AT_PROGRAM, number)
+
+
+def check(program: bytes) -> None:
+    """What is wrong with a program is said before the sandbox hides it."""
+    try:
+        mode = os.stat(program).st_mode
+    except OSError as error:
+        raise Failed(AT_PROGRAM, error.errno or 0) from None
+    if not stat.S_ISREG(mode) or not os.access(program, os.X_OK, effective_ids=True):
+        raise Failed(AT_PROGRAM, errno.EACCES)
+
+
+def give_up_power() -> None:
+    """All that root has and others have not, also for programs that are run later."""
+    for number in range(64):
+        libc.prctl(PR_CAPBSET_DROP, number, 0, 0, 0)  # Fails for who has no power to begin with.
+    libc.prctl(PR_SET_SECUREBITS, SECBIT_NOROOT, 0, 0, 0)
+    libc.prctl(PR_CAP_AMBIENT, PR_CAP_AMBIENT_CLEAR_ALL, 0, 0, 0)
+    if libc.capset(struct.pack("=Ii", CAPABILITY_VERSION, 0), bytes(24)) < 0:
+        raise Failed(AT_SANDBOX, ctypes.get_errno())
+
+
+def confine(instructions: bytes, ruleset: int, *, powerless: bool) -> None:
+    """Give up rights for good."""
+    if libc.prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) < 0:
+        raise Failed(AT_SANDBOX, ctypes.get_errno())
+    if powerless:
+        give_up_power()
+    if ruleset >= 0 and libc.syscall(LANDLOCK_RESTRICT_SELF, ruleset, 0) < 0:
+        raise Failed(AT_SANDBOX, ctypes.get_errno())
+    kept = ctypes.create_string_buffer(instructions, len(instructions))
+    program = struct.pack("@HP", len(instructions) // 8, ctypes.addressof(kept))
+    if libc.prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, program, 0, 0) < 0:
+        raise Failed(AT_SANDBOX, ctypes.get_errno())
 
 
 def spawn(order: tuple[int, ...], body: bytes, files: list[int]) -> int:
@@ -254,6 +305,8 @@ def spawn(order: tuple[int, ...], body: bytes, files: list[int]) -> int:
             become(order, body, files)
         except Failed as failed:
             os.write(said, FAILURE.pack(failed.stage, failed.number))
+        except Exception:  # noqa: BLE001  (whatever it is: silence would mean that the program runs)
+            os.write(said, FAILURE.pack(GARBAGE, 0))
         finally:
             os._exit(127)
     os.close(said)
@@ -407,7 +460,7 @@ class Warden:
 
     def _obey(self) -> None:
         try:
-            data, files = receive(self._control, ORDER.size + INLINE_MOST, files=STANDARD_FILES + 1)
+            data, files = receive(self._control, ORDER.size + INLINE_MOST, files=STANDARD_FILES + 2)
         except BlockingIOError:
             return
         except OSError:

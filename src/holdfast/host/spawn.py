@@ -7,6 +7,7 @@ nobody: here nothing waits but for the nursery, once, when it is started.
 
 from __future__ import annotations
 
+import contextlib
 import os
 import pwd
 from collections.abc import Iterable, Mapping
@@ -14,18 +15,25 @@ from functools import cache, partial
 
 from holdfast.errors import Fault, SpawnFailed
 from holdfast.model import Size, Spec, Stream
+from holdfast.sandbox import Guarantees
 
 from .child import Child
 from .environ import Environment
 from .failure import diagnosis, failed, refusal
 from .groups import Group, Groups
 from .limits import Kept, resource_limits
+from .orders import Order, Report
 from .pty import open_terminal
+from .sandbox.cage import Cage, Caged
+from .sandbox.ladder import Ladder
 from .text import to_bytes
-from .warden import Nursery, Order
+from .warden import Nursery
 
 DEFAULT_PATH = b"/usr/local/bin:/bin:/usr/bin"
 """For a child whose environment has no PATH at all."""
+
+_SAID_MOST = 1000
+"""Bytes of an explanation that are passed on."""
 
 _NOWHERE = b"/dev/null"
 """As a PATH: nothing is ever found below it."""
@@ -35,20 +43,44 @@ class Spawner:
     """Starts children, one call each."""
 
     def __init__(
-        self, environment: Environment, nursery: Nursery | None = None, *, groups: Groups | None = None
+        self,
+        environment: Environment,
+        nursery: Nursery | None = None,
+        *,
+        groups: Groups | None = None,
+        ladder: Ladder | None = None,
     ) -> None:
         """
         Args:
             environment: What children inherit.
             nursery: Where their wardens come from.
             groups: Where limits can be kept for a whole tree.
+            ladder: What keeps sandboxes.
         """
         self._environment = environment
         self._nursery = nursery or Nursery()
         self._groups = groups or Groups({})
+        self._ladder = ladder or Ladder(None, off=True)
 
-    def start(self, spec: Spec) -> Child:
-        """Ask for what ``spec`` says; whether it runs is told by the child.
+    @property
+    def guarantees(self) -> Guarantees:
+        """What sandboxes are worth on this host."""
+        return self._ladder.guarantees
+
+    def cage(self, spec: Spec) -> Cage | None:
+        """What the sandbox of ``spec`` comes to.  It asks the disk, and may take as long as that does.
+
+        Raises:
+            BadRequest: It makes no sense.
+            SandboxUnavailable: It cannot be kept.
+        """
+        if spec.sandbox is None or not spec.sandbox.confines:
+            return None
+        env = self._environment.child(spec.env_policy, spec.env)
+        return self._ladder.cage(spec.sandbox, env.get("TMPDIR"))
+
+    def start(self, spec: Spec, cage: Cage | None = None) -> Child:
+        """Ask for what ``spec`` says, in ``cage``; whether it runs is told by the child.
 
         Raises:
             SpawnFailed: It cannot be; the error names what is at fault.
@@ -59,7 +91,7 @@ class Spawner:
         try:
             env = self._environment.child(spec.env_policy, spec.env)
             group = self._groups.make(spec.terms.limits)
-            order, stdin, outputs = _order(spec, env, group, ours, theirs)
+            order, stdin, outputs = _order(spec, env, group, cage, ours, theirs)
             warden = self._nursery.warden()
             try:
                 warden.start(order, theirs)
@@ -75,7 +107,7 @@ class Spawner:
             raise
         finally:
             _close(theirs)
-        explain = partial(diagnosis, spec, env.get("PATH"))
+        explain = partial(_explain, spec, env.get("PATH"), outputs)
         return Child(
             warden,
             stdin=stdin,
@@ -84,16 +116,34 @@ class Spawner:
             take_back=self._nursery.take_back,
             group=group,
             limits=Kept(spec.terms.limits, frozenset() if group is None else self._groups.controllers),
+            caged=None if cage is None else Caged(exact=cage.witness),
         )
 
     def close(self) -> None:
         """Start nothing any more.  May be called twice."""
         self._nursery.close()
         self._groups.close()
+        self._ladder.close()
+
+
+def _explain(
+    spec: Spec, path: str | None, outputs: tuple[tuple[Stream, int], ...], report: Report
+) -> SpawnFailed:
+    """Why it does not run; what the sandbox's own tools have said of it is in the output."""
+    said = b""
+    if spec.sandbox is not None:
+        with contextlib.suppress(OSError):  # Nothing was said.
+            said = os.read(outputs[-1][1], _SAID_MOST)
+    return diagnosis(spec, path, report, said.decode(errors="replace").strip())
 
 
 def _order(
-    spec: Spec, env: Mapping[str, str], group: Group | None, ours: list[int], theirs: list[int]
+    spec: Spec,
+    env: Mapping[str, str],
+    group: Group | None,
+    cage: Cage | None,
+    ours: list[int],
+    theirs: list[int],
 ) -> tuple[Order, int | None, tuple[tuple[Stream, int], ...]]:
     """What to tell the warden, and our ends of the child's files."""
     try:
@@ -119,6 +169,7 @@ def _order(
         stdin=stdin is not None,
         limits=resource_limits(spec.terms.limits),
         groups=[] if group is None else group.entries(),
+        cage=cage,
     )
     return order, stdin, outputs
 

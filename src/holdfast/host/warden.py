@@ -1,4 +1,4 @@
-"""Our side of the nursery and its wardens: the messages, and the socket of one warden.
+"""Our side of the nursery and its wardens: where they come from, and the socket of one.
 
 The other side is ``nursery.c``, and ``nursery.py`` where nothing was compiled;
 it says there what a warden is.  All three change together.
@@ -12,29 +12,16 @@ import logging
 import os
 import signal as signals
 import socket
-import struct
 import sys
 from array import array
 from collections.abc import Sequence
-from dataclasses import dataclass
-from enum import Enum
 
-from holdfast.model import Usage
+from .orders import INLINE, KILL, LOST, REPORT_MOST, Order, Report, release
 
 _log = logging.getLogger(__name__)
 
 _SOCKET = 3
 """The nursery's descriptor for its end."""
-
-_ORDER = struct.Struct("8I")
-_LIMIT = struct.Struct("3Q")
-_REPORT = struct.Struct("IiII3Q")
-_PID = struct.Struct("i")
-_MOST = _REPORT.size + 256 * _PID.size
-"""Bytes of the longest report."""
-
-_INLINE = 65_536
-"""Bytes of an order that fit into a message; longer ones are handed over in a file."""
 
 _READY = 10.0
 """Seconds that a nursery may take to be ready; it takes milliseconds."""
@@ -44,105 +31,6 @@ _MOST_IDLE = 32
 
 _UNFIT = (errno.ENOENT, errno.EACCES, errno.EPERM, errno.ENOEXEC, errno.ENOTDIR, errno.ELIBBAD)
 """What the system says of a program that is missing, or made for another machine."""
-
-_START, _RELEASE, _KILL = 1, 2, 3
-_TERMINAL, _SEARCH, _IN_FILE, _HAS_STDIN, _QUIETLY = 1, 2, 4, 8, 16
-_BY_SIGNAL, _ALONE = 1, 2
-
-
-class News(Enum):
-    """What a warden can tell."""
-
-    STARTED = 1
-    FAILED = 2
-    EXITED = 3
-    EMPTY = 4
-    """Nobody is left of the tree."""
-    SURVIVORS = 5
-    """Those who were killed and live."""
-    LOST = 6
-    """The warden is gone, and with it the knowledge of how the command ended."""
-
-
-class Stage(Enum):
-    """Where a start failed."""
-
-    FORK = 1
-    TERMINAL = 2
-    DIRECTORY = 3
-    SEARCH = 4
-    PROGRAM = 5
-    LIMIT = 6
-    GROUP = 7
-
-
-@dataclass(frozen=True, slots=True)
-class Report:
-    """One piece of news."""
-
-    news: News
-    value: int = 0
-    """A pid, an error number, an exit status or a signal's number."""
-    detail: int = 0
-    warden: int = 0
-    """The warden's pid, with ``STARTED``."""
-    usage: Usage | None = None
-    pids: Sequence[int] = ()
-
-    @property
-    def stage(self) -> Stage:
-        return Stage(self.detail)
-
-    @property
-    def by_signal(self) -> bool:
-        return bool(self.detail & _BY_SIGNAL)
-
-    @property
-    def alone(self) -> bool:
-        """Whether the command has left nobody behind."""
-        return bool(self.detail & _ALONE)
-
-
-LOST = Report(News.LOST)
-
-
-@dataclass(frozen=True, slots=True)
-class Order:
-    """What a warden is to start."""
-
-    cwd: bytes
-    program: bytes
-    argv: Sequence[bytes]
-    env: Sequence[bytes]
-    path: bytes | None = None
-    """Where to look for ``program``; without it ``program`` is a file."""
-    terminal: bytes | None = None
-    stdin: bool = False
-    limits: Sequence[tuple[int, int, int]] = ()
-    """Resource, soft limit, hard limit."""
-    groups: Sequence[bytes] = ()
-    """Files of control groups that take a pid."""
-
-    def encode(self) -> tuple[bytes, bytes]:
-        """The head, to which the caller may add ``_IN_FILE``, and what follows it."""
-        texts = [self.cwd]
-        flags = _HAS_STDIN if self.stdin else 0
-        if self.terminal is not None:
-            flags |= _TERMINAL
-            texts.append(self.terminal)
-        texts += self.groups
-        texts.append(self.program)
-        if self.path is not None:
-            flags |= _SEARCH
-            texts.append(self.path)
-        texts += self.argv
-        texts += self.env
-        texts.append(b"")
-        body = b"".join(_LIMIT.pack(*limit) for limit in self.limits) + b"\0".join(texts)
-        if len(body) > _INLINE:
-            flags |= _IN_FILE
-        counts = len(self.argv), len(self.env), len(self.limits), len(self.groups)
-        return _ORDER.pack(_START, flags, *counts, len(body), 0), body
 
 
 class Warden:
@@ -175,7 +63,9 @@ class Warden:
             OSError: There is no memory for so long an order.
         """
         head, body = order.encode()
-        if len(body) <= _INLINE:
+        if order.cage is not None and order.cage.handed is not None:
+            files = [*files, order.cage.handed.fileno()]
+        if len(body) <= INLINE:
             self._send(head + body, files)
             return
         fd = os.memfd_create("holdfast-order")
@@ -189,11 +79,11 @@ class Warden:
 
     def release(self, *, quietly: bool = False) -> None:
         """The command's number is no longer needed.  ``EMPTY`` follows, unless ``quietly``."""
-        self._send(_ORDER.pack(_RELEASE, _QUIETLY if quietly else 0, *[0] * 6))
+        self._send(release(quietly=quietly))
 
     def kill(self) -> None:
         """End the tree.  ``EMPTY`` follows, or ``SURVIVORS``."""
-        self._send(_ORDER.pack(_KILL, *[0] * 7))
+        self._send(KILL)
 
     def _send(self, data: bytes, files: Sequence[int] = ()) -> None:
         extra = [(socket.SOL_SOCKET, socket.SCM_RIGHTS, array("i", files))] if files else []
@@ -205,16 +95,14 @@ class Warden:
     def hear(self) -> Report | None:
         """The next piece of news; None if there is none now."""
         try:
-            data = self._socket.recv(_MOST)
+            data = self._socket.recv(REPORT_MOST)
         except BlockingIOError:
             return None
         except ConnectionError:
             return LOST
         if not data:
             return LOST
-        what, value, detail, warden, user, system, peak = _REPORT.unpack_from(data)
-        pids = [pid for (pid,) in _PID.iter_unpack(data[_REPORT.size :])]
-        return Report(News(what), value, detail, warden, Usage(user, system, peak * 1024), pids)
+        return Report.read(data)
 
     def close(self) -> None:
         """Give the warden up; it ends what is left of its tree.  May be called twice."""
@@ -339,7 +227,7 @@ class Nursery:
         return Warden(ours)
 
     def _admit(self, end: int) -> None:
-        extra = [(socket.SOL_SOCKET, socket.SCM_RIGHTS, _PID.pack(end))]
+        extra = [(socket.SOL_SOCKET, socket.SCM_RIGHTS, array("i", [end]))]
         for _ in range(2):
             self.open()
             assert self._socket is not None
@@ -369,6 +257,12 @@ class Nursery:
                 if not os.waitpid(self._pid, os.WNOHANG)[0]:
                     os.kill(self._pid, signals.SIGKILL)  # Whatever it is busy with.
                     os.waitpid(self._pid, 0)
+
+
+def compiled() -> str | None:
+    """The nursery that was compiled, if it was."""
+    program = _PROGRAMS[0][0]
+    return program if os.access(program, os.X_OK) else None
 
 
 _HERE = os.path.dirname(os.path.abspath(__file__))

@@ -9,7 +9,8 @@ from collections.abc import Callable, Coroutine
 from typing import Any, Protocol
 
 from holdfast.config import ConnectionLimits
-from holdfast.dialects.dialect import Breach, Conversation, Endpoint
+from holdfast.dialects.dialect import Breach, Conversation, Endpoint, LongResult
+from holdfast.errors import HoldfastError
 from holdfast.telemetry import Telemetry
 from holdfast.wire import jsonrpc
 from holdfast.wire.jsonrpc import Malformed, Notification, Request, Response
@@ -28,6 +29,16 @@ class Channel(Protocol):
 
     def write(self, *parts: bytes) -> None:
         """Send one message, given in parts.  Never waits; does nothing after the end."""
+
+    def begin(self) -> None:
+        """Begin a long message.  Until its end the peer counts as behind, and what is written waits."""
+
+    def piece(self, data: bytes, *, last: bool) -> None:
+        """Send a piece of the long message; behind the last one goes what has waited, in its order."""
+
+    @property
+    def full(self) -> bool:
+        """Whether the peer should first take what it was sent; ``on_room`` tells when it has."""
 
     def flush(self) -> None:
         """Send now what was gathered."""
@@ -64,8 +75,10 @@ class Connection:
         "_endpoint",
         "_inbox",
         "_limits",
+        "_long",
         "_on_end",
         "_passed_over",
+        "_room",
         "_tasks",
         "_telemetry",
         "send",
@@ -90,6 +103,8 @@ class Connection:
         # Made when first needed: an idle connection has none of them.
         self._tasks: dict[asyncio.Task[None], bool] | None = None
         self._inbox: deque[bytes] | None = None
+        self._long: asyncio.Lock | None = None
+        self._room: asyncio.Future[None] | None = None
         self._endpoint = endpoint
         # The first message tells which dialect it is.
         self._conversation: Conversation | None = None
@@ -103,6 +118,7 @@ class Connection:
             endpoint,
             conversation,
             send=self.send,
+            send_long=self._send_long,
             flush=self._channel.flush,
             spawn=self._own,
             wait_alone=self._wait_alone,
@@ -204,6 +220,50 @@ class Connection:
         self._take_in()
         if not self._channel.congested and self._conversation is not None:
             self._conversation.drained()
+
+    # Long messages.
+
+    async def _send_long(self, before: bytes, behind: bytes, result: LongResult) -> None:
+        """Send an answer piece by piece; others that are long wait for its end."""
+        if self._long is None:
+            self._long = asyncio.Lock()
+        try:
+            async with self._long:
+                await self._send_pieces(before, behind, result)
+        finally:
+            await result.pieces.aclose()
+            result.close()
+
+    async def _send_pieces(self, before: bytes, behind: bytes, result: LongResult) -> None:
+        channel = self._channel
+        channel.begin()
+        try:
+            channel.piece(before + result.head, last=False)
+            async for data in result.pieces:
+                if channel.full:
+                    await self._has_room()
+                channel.piece(data, last=False)
+                channel.flush()
+        except HoldfastError as error:
+            self.cut(f"an answer broke off: {error}")
+        except BaseException:
+            # The connection is gone, or we are to blame: in any case nothing may look like an answer.
+            self.cut("an answer broke off")
+            raise
+        else:
+            channel.piece(result.tail + behind, last=True)
+
+    async def _has_room(self) -> None:
+        self._room = room = asyncio.get_running_loop().create_future()
+        try:
+            await room
+        finally:
+            self._room = None
+
+    def on_room(self) -> None:
+        """The peer has taken what it was sent of a long message."""
+        if self._room is not None and not self._room.done():
+            self._room.set_result(None)
 
     async def is_alive(self, within: float) -> bool:
         return await self._channel.is_alive(within)

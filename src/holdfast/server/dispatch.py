@@ -20,7 +20,7 @@ from types import CoroutineType
 from typing import Any
 
 from holdfast.config import ConnectionLimits
-from holdfast.dialects.dialect import Conversation, Endpoint, Method, UnknownMethod
+from holdfast.dialects.dialect import Conversation, Endpoint, LongResult, Method, Sequel, UnknownMethod
 from holdfast.errors import HoldfastError, LimitReached
 from holdfast.telemetry import Telemetry
 from holdfast.wire import jsonrpc
@@ -31,6 +31,14 @@ from .eager import Rest, run_ahead
 _log = logging.getLogger(__name__)
 
 INTERNAL_ERROR = -32603
+
+
+_TO_BE_CONTINUED = frozenset({Sequel, LongResult})
+"""Results with which a request is not over, whether or not it had to wait for them."""
+
+
+async def _given(result: Any) -> Any:
+    return result
 
 
 @dataclass(slots=True)
@@ -55,6 +63,7 @@ class Dispatch:
         "_methods",
         "_recording",
         "_send",
+        "_send_long",
         "_spawn",
         "_telemetry",
         "_wait_alone",
@@ -68,6 +77,7 @@ class Dispatch:
         conversation: Conversation,
         *,
         send: Callable[..., None],
+        send_long: Callable[[bytes, bytes, LongResult], Awaitable[None]],
         flush: Callable[[], None],
         spawn: Callable[[Coroutine[Any, Any, None], bool], None],
         wait_alone: Callable[[bool], None],
@@ -76,6 +86,7 @@ class Dispatch:
     ) -> None:
         """
         Args:
+            send_long: Sends a long message, with what comes before and behind its result.
             flush: Sends at once what ``send`` would gather.
             spawn: Runs a coroutine as a task of the connection; True if it outlives it.
             wait_alone: Told True when nothing else may be taken in, False when it may again.
@@ -83,6 +94,7 @@ class Dispatch:
         self._methods = endpoint.methods
         self._conversation = conversation
         self._send = send
+        self._send_long = send_long
         self._flush = flush
         self._spawn = spawn
         self._wait_alone = wait_alone
@@ -141,13 +153,14 @@ class Dispatch:
         except Exception:  # noqa: BLE001  (the one place where a handler's failure ends)
             self._break(request, received, started)
         else:
-            if type(result) is Rest:
-                if method.alone:
-                    self._wait_alone(True)
-                self._count(size)
-                self._spawn(self._finish(request, method, result, size, received, started, None), False)
-            else:
+            if type(result) is not Rest and type(result) not in _TO_BE_CONTINUED:
                 self._succeed(request, result, received, started)
+                return
+            rest = result if type(result) is Rest else _given(result)
+            if method.alone:
+                self._wait_alone(True)
+            self._count(size)
+            self._spawn(self._finish(request, method, rest, size, received, started, None), False)
 
     async def _finish(
         self,
@@ -172,7 +185,16 @@ class Dispatch:
         except Exception:  # noqa: BLE001  (as above, for a handler that waited)
             self._break(request, received, started)
         else:
-            self._succeed(request, result, received, started)
+            if type(result) is Sequel:
+                self._succeed(request, result.result, received, started)
+                self._flush()
+                await result.rest
+            elif type(result) is LongResult:
+                await self._send_long(*jsonrpc.around(request.id), result)
+                if self._recording:
+                    self._record(request.method, "success", received, started)
+            else:
+                self._succeed(request, result, received, started)
         finally:
             # Outside of any batch of events: nothing is gained by waiting for more to send.
             self._flush()

@@ -11,6 +11,7 @@ from holdfast.config import ConnectionLimits
 from holdfast.poller import Poller
 from holdfast.wire.lines import Lines, LineTooLong
 
+from .behind import NOTHING_BEHIND, Behind
 from .connection import Connection
 
 _READ_SIZE = 256 * 1024
@@ -49,6 +50,9 @@ class StdioChannel(asyncio.Protocol):
         self._written: asyncio.Future[None] = loop.create_future()
         # Others may share these descriptors: they get them back as they were.
         self._blocking: dict[int, bool] = {}
+        self._long = False
+        self._behind = NOTHING_BEHIND
+        self.full = False
         self.congested = False
         self._connection = make(self)
 
@@ -114,10 +118,31 @@ class StdioChannel(asyncio.Protocol):
     def write(self, *parts: bytes) -> None:
         if self._on_end is None:
             return
+        if self._long:
+            self._behind.put(parts)
+            return
         if not self._batch:
             self._poller.defer(self.flush)
         self._batch += parts
         self._batch.append(b"\n")
+
+    def begin(self) -> None:
+        self._long = True
+        self._behind = Behind()
+        self._set_congested()
+
+    def piece(self, data: bytes, *, last: bool) -> None:
+        if self._on_end is None:
+            return
+        if not self._batch:
+            self._poller.defer(self.flush)
+        self._batch.append(data)
+        if last:
+            self._batch.append(b"\n")
+            self._long = False
+            for parts in self._behind.take():
+                self.write(*parts)
+            self._set_congested()
 
     def flush(self) -> None:
         """Write everything of this batch of events at once."""
@@ -134,7 +159,8 @@ class StdioChannel(asyncio.Protocol):
 
     @property
     def unsent(self) -> int:
-        return self._writer.get_write_buffer_size() if self._writer is not None else 0
+        written = self._writer.get_write_buffer_size() if self._writer is not None else 0
+        return written + self._behind.size
 
     def hold(self) -> None:
         self._held = True
@@ -147,11 +173,17 @@ class StdioChannel(asyncio.Protocol):
             self._reader.resume_reading()
 
     def on_congestion(self, *, congested: bool) -> None:
-        self.congested = congested
-        if congested:
-            self._connection.congested()
+        self.full = congested
+        if self._long and not congested:
+            self._connection.on_room()
         else:
-            self._connection.drained()
+            self._set_congested()
+
+    def _set_congested(self) -> None:
+        congested = self.full or self._long
+        if congested != self.congested:
+            self.congested = congested
+            (self._connection.congested if congested else self._connection.drained)()
 
     async def is_alive(self, within: float) -> bool:
         """Pipes end together with the process that holds them."""

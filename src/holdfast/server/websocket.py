@@ -26,6 +26,7 @@ from holdfast.wire.websocket import (
     header,
 )
 
+from .behind import NOTHING_BEHIND, Behind
 from .connection import Connection
 from .http import Routes, answer, reply
 
@@ -47,6 +48,8 @@ class Phase(Enum):
 
     HTTP = 1
     OPEN = 2
+    LONG = 5
+    """Open, and in the middle of a long message."""
     CLOSING = 3
     """Our close frame is out; nothing the peer says counts but its own."""
     CLOSED = 4
@@ -58,7 +61,9 @@ class WebSocketChannel(asyncio.BufferedProtocol):
     __slots__ = (
         "_batch",
         "_batch_size",
+        "_behind",
         "_connection",
+        "_first",
         "_head",
         "_heard",
         "_limits",
@@ -74,6 +79,7 @@ class WebSocketChannel(asyncio.BufferedProtocol):
         "_timer",
         "_transport",
         "congested",
+        "full",
         "peer",
     )
 
@@ -106,6 +112,9 @@ class WebSocketChannel(asyncio.BufferedProtocol):
         self._probe: asyncio.Future[bool] | None = None
         self._timer: asyncio.TimerHandle | None = None
         self._heard = False
+        self._behind = NOTHING_BEHIND
+        self._first = False
+        self.full = False
         self.congested = False
         self.peer = ""
 
@@ -136,14 +145,24 @@ class WebSocketChannel(asyncio.BufferedProtocol):
         return False
 
     def pause_writing(self) -> None:
-        self.congested = True
-        if self._connection is not None:
-            self._connection.congested()
+        self.full = True
+        self._set_congested()
 
     def resume_writing(self) -> None:
-        self.congested = False
-        if self._connection is not None:
-            self._connection.drained()
+        self.full = False
+        if self._phase is Phase.LONG:
+            self._heard = True  # It takes what it is sent, and may have far to go to the next ping.
+            if self._connection is not None:
+                self._connection.on_room()
+        else:
+            self._set_congested()
+
+    def _set_congested(self) -> None:
+        congested = self.full or self._phase is Phase.LONG
+        if congested != self.congested:
+            self.congested = congested
+            if self._connection is not None:
+                (self._connection.congested if congested else self._connection.drained)()
 
     def connection_lost(self, exc: Exception | None) -> None:
         self._close()
@@ -195,7 +214,7 @@ class WebSocketChannel(asyncio.BufferedProtocol):
         try:
             for op, payload in reader.feed(data):
                 if op in (TEXT, BINARY):
-                    if self._phase is Phase.OPEN:
+                    if self._phase is Phase.OPEN or self._phase is Phase.LONG:
                         connection.receive(payload, binary=op == BINARY)
                 elif op == PING:
                     self._write_frame(header(PONG, len(payload)) + payload)
@@ -208,7 +227,7 @@ class WebSocketChannel(asyncio.BufferedProtocol):
 
     def _on_close_frame(self, payload: bytes) -> None:
         code = close_reason(payload)
-        if self._phase is Phase.OPEN:
+        if self._is_open:
             echo = payload[:2] if code != CloseCode.NO_STATUS else b""
             self._write_frame(header(CLOSE, len(echo)) + echo)
         self.flush()
@@ -219,6 +238,8 @@ class WebSocketChannel(asyncio.BufferedProtocol):
 
     def write(self, *parts: bytes) -> None:
         if self._phase is not Phase.OPEN:
+            if self._phase is Phase.LONG:
+                self._behind.put(parts)
             return
         size = len(parts[0]) if len(parts) == 1 else sum(map(len, parts))
         if size > self._most:
@@ -232,6 +253,29 @@ class WebSocketChannel(asyncio.BufferedProtocol):
         self._batch_size += size
         if self._batch_size > _FLUSH_AT:
             self.flush()
+
+    # A long message.
+
+    def begin(self) -> None:
+        if self._phase is Phase.OPEN:
+            self._phase = Phase.LONG
+            self._behind = Behind()
+            self._first = True
+            self._set_congested()
+
+    def piece(self, data: bytes, *, last: bool) -> None:
+        if self._phase is not Phase.LONG:
+            return
+        for at in range(0, len(data), self._most):
+            part = data[at : at + self._most]
+            final = last and at + self._most >= len(data)
+            self._write_frame(header(TEXT if self._first else CONTINUATION, len(part), final=final), part)
+            self._first = False
+        if last:
+            self._phase = Phase.OPEN
+            for parts in self._behind.take():
+                self.write(*parts)
+            self._set_congested()
 
     def _write_fragments(self, message: bytes) -> None:
         step = self._limits.fragment_bytes
@@ -257,8 +301,12 @@ class WebSocketChannel(asyncio.BufferedProtocol):
                 self._transport.writelines(batch)
 
     @property
+    def _is_open(self) -> bool:
+        return self._phase is Phase.OPEN or self._phase is Phase.LONG
+
+    @property
     def unsent(self) -> int:
-        return self._transport.get_write_buffer_size() + self._batch_size
+        return self._transport.get_write_buffer_size() + self._batch_size + self._behind.size
 
     def hold(self) -> None:
         self._transport.pause_reading()
@@ -289,7 +337,7 @@ class WebSocketChannel(asyncio.BufferedProtocol):
             self._close()
 
     async def is_alive(self, within: float) -> bool:
-        if self._phase is not Phase.OPEN:
+        if not self._is_open:
             return False
         if self._probe is None:
             self._probe = self._loop.create_future()
@@ -316,7 +364,7 @@ class WebSocketChannel(asyncio.BufferedProtocol):
         self._transport.close()
 
     def _end(self, code: CloseCode, reason: str) -> None:
-        if self._phase is Phase.OPEN:
+        if self._is_open:
             self._phase = Phase.CLOSING
             self._write_frame(close_frame(code, reason))
             self.flush()

@@ -271,6 +271,11 @@ def result(key: Id, value: Any) -> Sequence[bytes]:
     return (b'{"id":%b,"result":%b}' % (_encode(key), _encode(value)),)
 
 
+def around(key: Id) -> tuple[bytes, bytes]:
+    """What comes before and behind a result that is sent piece by piece."""
+    return b'{"id":%b,"result":' % _encode(key), b"}"
+
+
 def error(key: Id, code: int, message: str, data: Any = None) -> bytes:
     """The answer to a request that did not."""
     body: dict[str, Any] = {"code": code, "message": message}

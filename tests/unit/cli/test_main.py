@@ -31,7 +31,7 @@ def test_help_names_the_options_of_serve(capsys: pytest.CaptureFixture[str]) -> 
     shown = capsys.readouterr().out
     for option in ("--listen", "--endpoint", "--concurrent-requests", "--retain-detached-bytes"):
         assert option in shown
-    for option in ("--drain", "--process-quiet", "--command-quiet"):
+    for option in ("--drain", "--process-quiet", "--command-quiet", "--sandbox", "--command-sandbox"):
         assert option in shown
 
 
@@ -58,6 +58,11 @@ WRONG = {
         ["serve", "--command-quiet", "-5"],
         "-5 is not a number of seconds",
     ),
+    "unknown sandbox": (["serve", "--sandbox", "jail"], "--sandbox: invalid choice: 'jail'"),
+    "a sandbox in the words of the protocol": (
+        ["serve", "--command-sandbox", "readOnly"],
+        "--command-sandbox: invalid choice: 'readOnly'",
+    ),
     "endless silence of a command": (
         ["serve", "--command-quiet", "1e999"],
         "1e999 is not a number of seconds",
@@ -75,6 +80,15 @@ def test_a_wrong_call_is_refused_with_code_two_and_a_reason(
 
     assert end.value.code == 2
     assert words in capsys.readouterr().err
+
+
+def test_a_sandbox_is_the_best_there_is_and_commands_only_read_unless_said_otherwise() -> None:
+    """The default is what the protocol says; to allow more is somebody's decision."""
+    absent = parser().parse_args(["serve"])
+    given = parser().parse_args(["serve", "--sandbox", "off", "--command-sandbox", "danger-full-access"])
+
+    assert (absent.sandbox, absent.command_sandbox) == ("auto", "read-only")
+    assert (given.sandbox, given.command_sandbox) == ("off", "danger-full-access")
 
 
 def test_times_are_seconds_and_absent_unless_given() -> None:

@@ -11,6 +11,7 @@ import pytest
 from holdfast.cli import serving
 from holdfast.cli.main import parser
 from holdfast.config import AppLimits
+from holdfast.sandbox import Backing
 from tests.fakes.client import Client, Refusal, client
 from tests.fakes.frames import Wire
 from tests.fakes.server import program, program_at, run_to_end
@@ -157,11 +158,30 @@ async def test_the_exec_endpoint_knows_nothing_of_the_app_dialects() -> None:
         (["--process-quiet", "0"], AppLimits(process_quiet_seconds=None)),
         (["--command-quiet", "3"], AppLimits(command_quiet_seconds=3.0)),
         (["--command-quiet", "0"], AppLimits(command_quiet_seconds=None)),
+        (["--command-sandbox", "workspace-write"], AppLimits(command_policy="workspace-write")),
     ],
 )
-def test_the_end_of_output_is_as_the_command_line_says(options: list[str], limits: AppLimits) -> None:
+def test_the_app_endpoint_is_as_the_command_line_says(options: list[str], limits: AppLimits) -> None:
     """No silence at all would end everything at once, so 0 stands for no such end."""
     assert serving._app_limits(parser().parse_args(["serve", *options])) == limits
+
+
+@pytest.mark.parametrize(
+    ("choice", "tried"),
+    [
+        ("auto", set(Backing)),
+        ("bubblewrap", {Backing.BUBBLEWRAP}),
+        ("landlock", {Backing.LANDLOCK}),
+        ("off", set()),
+    ],
+)
+def test_only_the_sandboxes_that_the_command_line_allows_are_tried(choice: str, tried: set[Backing]) -> None:
+    """Off is off, even where one would work: whoever asks for a sandbox is then refused."""
+    ladder = serving.make_ladder(choice)
+
+    assert set(ladder.findings) == tried
+    assert ladder.guarantees.backing in {*tried, None}
+    ladder.close()
 
 
 def test_the_hint_follows_each_url() -> None:

@@ -6,10 +6,12 @@ import pytest
 
 from holdfast.backend import Process
 from holdfast.engine.local import LocalBackend
-from holdfast.engine.past import PACK_MOST, Past
+from holdfast.engine.past import PACK_MOST, Past, pack
 from holdfast.engine.process import LocalProcess
+from holdfast.engine.ring import Budget, Ring
 from holdfast.errors import NoTerminal
-from holdfast.model import Ended, Leftovers, Size, WriteStatus
+from holdfast.model import Denied, Ended, Exit, Kind, Leftovers, Outcome, Size, WriteStatus
+from holdfast.sandbox import Denial
 from tests.fakes.gate import Gate
 from tests.fakes.process import TERMINAL, eventually, sh
 from tests.fakes.recorder import Recorder, finished, record
@@ -48,6 +50,24 @@ async def test_everything_that_can_be_asked_has_the_same_answer(backend: LocalBa
     assert await seen.terminate(grace=60) == await process.terminate(grace=60) == Ended(running=False)
 
 
+@pytest.mark.parametrize(
+    "denied",
+    [
+        None,
+        Denied(failed=False, exact=False),
+        Denied(failed=True, exact=True, denials=(Denial("open", "/a\udcff", 3), Denial("", "", 7))),
+    ],
+)
+async def test_what_its_sandbox_refused_is_kept(backend: LocalBackend, denied: Denied | None) -> None:
+    ring = Ring(limit=10, chunks=2, budget=Budget(10))
+    end = Exit(1, Outcome(Kind.SANDBOX_DENIED, 1, by="sandbox"), denied=denied)
+
+    data = pack(7, 3, end, ring, terminal=False)
+
+    assert data is not None
+    assert Past(data, Budget(10)).exit == end
+
+
 async def test_nothing_reaches_it(backend: LocalBackend) -> None:
     seen = await past(backend)
 
@@ -80,7 +100,8 @@ async def test_its_output_counts_until_it_is_forgotten(backend: LocalBackend) ->
 
 
 async def test_who_lives_or_left_somebody_behind_is_not_packed(backend: LocalBackend, gate: Gate) -> None:
-    running = await backend.start(sh(f"(exec >&- 2>&-; {gate.shell}) & {gate.shell}"))
+    # Only one of the two is at the door: it is for the other to be left behind.
+    running = await backend.start(sh(f"(exec >&- 2>&-; {gate.report}; exec sleep 1000) & {gate.shell}"))
     recorder = record(running)
     await gate.reached(2)
     assert running.pack() is None

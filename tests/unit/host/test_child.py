@@ -12,9 +12,9 @@ import pytest
 from holdfast.errors import Fault, SignalFailed, SpawnFailed
 from holdfast.host.child import Child
 from holdfast.host.environ import Environment
+from holdfast.host.orders import LOST, News
 from holdfast.host.spawn import Spawner
 from holdfast.host.tree import Load
-from holdfast.host.warden import LOST, News
 from holdfast.model import Size, Spec
 from tests.fakes.nursery import has_ended, until
 from tests.fakes.process import (

@@ -9,7 +9,7 @@ import pytest
 
 from holdfast.errors import Fault, Search
 from holdfast.host.failure import diagnosis, failed, refusal
-from holdfast.host.warden import LOST, News, Report, Stage
+from holdfast.host.orders import LOST, News, Report, Stage
 from holdfast.model import Size
 from tests.fakes.process import TERMINAL, command
 
@@ -70,6 +70,34 @@ def test_what_the_host_is_out_of_is_nobodys_fault_but_the_hosts(stage: Stage, nu
     error = diagnosis(command("tool", cwd="/there"), "/a", Report(News.FAILED, number, stage.value))
 
     assert (error.fault, error.search, error.number) == (Fault.SYSTEM, None, number)
+
+
+@BOTH
+@pytest.mark.parametrize(
+    ("stage", "number", "said", "subject", "reason"),
+    [
+        (Stage.SANDBOX, 0, "bwrap: No permissions", "sandbox", "bwrap: No permissions"),
+        (Stage.SANDBOX, errno.EINVAL, "", "sandbox", "Invalid argument"),
+        (Stage.SANDBOX, 0, "", "sandbox", os.strerror(errno.EIO)),
+        (
+            Stage.HIDDEN,
+            errno.ENOENT,
+            "what the program's own streams have",
+            "tool",
+            "the sandbox keeps it from being run: No such file or directory",
+        ),
+    ],
+)
+def test_a_sandbox_that_stands_in_the_way_is_the_sandboxes_fault(
+    stage: Stage, number: int, said: str, subject: str, reason: str, terminal: Size | None
+) -> None:
+    """Whoever made it has said why, or the system has."""
+    spec = command("tool", terminal=terminal)
+
+    error = diagnosis(spec, "/a", Report(News.FAILED, number, stage.value), said)
+
+    assert (error.fault, error.subject, error.reason) == (Fault.SANDBOX, subject, reason)
+    assert (error.number, error.search, error.terminal) == (None, None, terminal is not None)
 
 
 def test_a_lookup_without_a_path_says_so() -> None:

@@ -13,8 +13,8 @@ from holdfast.host import groups as groups_module
 from holdfast.host.environ import Environment
 from holdfast.host.groups import Group, Groups, find_groups
 from holdfast.host.limits import Kept
+from holdfast.host.orders import News
 from holdfast.host.spawn import Spawner
-from holdfast.host.warden import News
 from holdfast.model import Limits, Spec, Terms
 from tests.fakes.nursery import has_ended, until
 from tests.fakes.process import (

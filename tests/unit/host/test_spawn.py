@@ -16,8 +16,9 @@ import pytest
 from holdfast.host.environ import Environment
 from holdfast.host.groups import Groups
 from holdfast.host.limits import Kept
+from holdfast.host.orders import News
 from holdfast.host.spawn import Spawner, login_shell
-from holdfast.host.warden import News, Nursery
+from holdfast.host.warden import Nursery
 from holdfast.model import EnvPolicy, Inherit, Limits, Size, Spec, Stream, Terms
 from tests.fakes.gate import SlowProgram
 from tests.fakes.process import (

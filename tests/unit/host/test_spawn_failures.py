@@ -15,8 +15,9 @@ import pytest
 from holdfast.errors import Fault, Search, SpawnFailed
 from holdfast.host.environ import Environment
 from holdfast.host.groups import Group, Groups
+from holdfast.host.orders import News
 from holdfast.host.spawn import Spawner
-from holdfast.host.warden import News, Nursery
+from holdfast.host.warden import Nursery
 from holdfast.model import Limits, Size, Spec, Terms
 from tests.fakes.process import (
     PATH,

@@ -1,4 +1,4 @@
-"""What is said to a warden and what it tells, byte by byte, and the socket between."""
+"""The socket between us and a warden."""
 
 from __future__ import annotations
 
@@ -10,9 +10,20 @@ from collections.abc import Iterator
 
 import pytest
 
-from holdfast.host.warden import LOST, News, Order, Report, Stage, Warden
+from holdfast.host.orders import LOST, News, Order, Report
+from holdfast.host.sandbox.cage import Cage, Held
+from holdfast.host.warden import Warden
 from holdfast.model import Usage
-from tests.fakes.nursery import HAS_STDIN, IN_FILE, KILL, ORDER, RELEASE, REPORT, SEARCH, START, TERMINAL
+from holdfast.sandbox import Denial
+from tests.fakes.nursery import (
+    CONFINED,
+    DENIAL,
+    KILL,
+    ORDER,
+    RELEASE,
+    REPORT,
+    RULESET,
+)
 from tests.fakes.process import nothing_left_open
 
 INLINE = 65_536
@@ -21,65 +32,10 @@ INLINE = 65_536
 PLAIN = Order(cwd=b"/", program=b"/p", argv=[b"p"], env=[])
 
 
-# Orders.
-
-
-@pytest.mark.parametrize(
-    ("order", "flags", "counts", "body"),
-    [
-        (PLAIN, 0, (1, 0, 0, 0), b"/\0/p\0p\0"),
-        (
-            Order(cwd=b"/", program=b"/p", argv=[b"", b"a", b""], env=[b"A=", b"=", b""], stdin=True),
-            HAS_STDIN,
-            (3, 3, 0, 0),
-            b"/\0/p\0\0a\0\0A=\0=\0\0",
-        ),
-        (
-            Order(cwd=b"/", program=b"p", argv=[], env=[], path=b""),
-            SEARCH,
-            (0, 0, 0, 0),
-            b"/\0p\0\0",
-        ),
-        (
-            Order(
-                cwd=b"/\xff",
-                program=b"p",
-                argv=[b"p", b"x"],
-                env=[b"A=1"],
-                path=b"/bin:",
-                terminal=b"/dev/pts/7",
-                limits=[(resource.RLIMIT_NOFILE, 64, 2**64 - 1), (resource.RLIMIT_CPU, 1, 3)],
-                groups=[b"/g/1", b"/g/2"],
-            ),
-            TERMINAL | SEARCH,
-            (2, 1, 2, 2),
-            struct.pack("=6Q", 7, 64, 2**64 - 1, 0, 1, 3)
-            + b"/\xff\0/dev/pts/7\0/g/1\0/g/2\0p\0/bin:\0p\0x\0A=1\0",
-        ),
-    ],
-    ids=["plain", "empty texts", "empty path", "everything"],
-)
-def test_an_order_is_a_head_and_texts_that_each_end_with_a_nul(
-    order: Order, flags: int, counts: tuple[int, ...], body: bytes
-) -> None:
-    """The other side counts texts; what is absent must not stand for an empty one."""
-    head, rest = order.encode()
-
-    assert (ORDER.unpack(head), rest) == ((START, flags, *counts, len(body), 0), body)
-
-
 def of_size(size: int) -> Order:
     """An order whose texts take so many bytes."""
     texts = len(PLAIN.encode()[1])
     return Order(cwd=b"/", program=b"/p", argv=[b"p"], env=[b"x" * (size - texts - 1)])
-
-
-@pytest.mark.parametrize(("size", "flags"), [(INLINE, 0), (INLINE + 1, IN_FILE)])
-def test_an_order_that_fits_into_no_message_says_that_it_is_in_a_file(size: int, flags: int) -> None:
-    """Its size is that of the file."""
-    head, body = of_size(size).encode()
-
-    assert (ORDER.unpack(head), len(body)) == ((START, flags, 1, 1, 0, 0, size, 0), size)
 
 
 # The socket.
@@ -122,6 +78,25 @@ def test_a_start_hands_over_the_order_and_the_files_in_their_sequence(ends: Ends
         os.close(fd)
 
 
+@pytest.mark.parametrize("flag", [RULESET, 0])
+def test_what_a_sandbox_hands_over_comes_after_the_standard_files(ends: Ends, flag: int) -> None:
+    """A Landlock ruleset, or what bubblewrap is told; the cage keeps its own."""
+    warden, far = ends
+    held = Held(os.open("/proc", os.O_RDONLY))
+    cage = Cage(b"FILTER.8", ruleset=held) if flag else Cage(b"FILTER.8", arguments=held)
+    order = Order(cwd=b"/", program=b"/p", argv=[b"p"], env=[], cage=cage)
+    file = os.open("/", os.O_RDONLY)
+
+    warden.start(order, [file])
+
+    data, files = received(far)
+    assert (data, files) == (b"".join(order.encode()), ["/", "/proc"])
+    assert ORDER.unpack_from(data)[1] == CONFINED | flag
+    assert cage.handed is not None
+    assert os.readlink(f"/proc/self/fd/{cage.handed.fileno()}") == "/proc"
+    os.close(file)
+
+
 def test_a_start_may_come_without_files(ends: Ends) -> None:
     """A terminal is opened by its path."""
     warden, far = ends
@@ -154,7 +129,7 @@ def test_what_comes_later_is_a_head_alone(ends: Ends) -> None:
     warden.kill()
 
     told = [received(far), received(far)]
-    assert told == [(ORDER.pack(what, *[0] * 7), []) for what in (RELEASE, KILL)]
+    assert told == [(ORDER.pack(what, *[0] * 9), []) for what in (RELEASE, KILL)]
 
 
 @pytest.mark.parametrize(
@@ -175,8 +150,20 @@ def test_what_comes_later_is_a_head_alone(ends: Ends) -> None:
             REPORT.pack(5, 256, 0, 0, 0, 0, 0) + struct.pack("=256i", *range(256)),
             Report(News.SURVIVORS, 256, 0, 0, Usage(0, 0, 0), list(range(256))),
         ),
+        (
+            REPORT.pack(DENIAL, 3, 0, 0, 0, 0, 0) + b"open\0/a\xff b",
+            Report(News.DENIAL, denial=Denial("open", "/a\udcff b", 3)),
+        ),
+        (
+            REPORT.pack(DENIAL, 7, 0, 0, 0, 0, 0) + b"\0",
+            Report(News.DENIAL, denial=Denial("", "", 7)),
+        ),
+        (
+            REPORT.pack(DENIAL, 1, 0, 0, 0, 0, 0) + b"o" * 15 + b"\0" + b"s" * 1023,
+            Report(News.DENIAL, denial=Denial("o" * 15, "s" * 1023, 1)),
+        ),
     ],
-    ids=["started", "failed", "exited", "empty", "survivors", "many survivors"],
+    ids=["started", "failed", "exited", "empty", "survivors", "many survivors", "denial", "bare", "longest"],
 )
 def test_news_is_taken_apart(ends: Ends, message: bytes, report: Report) -> None:
     """The kernel counts memory in KiB; everybody above us counts in bytes."""
@@ -184,32 +171,6 @@ def test_news_is_taken_apart(ends: Ends, message: bytes, report: Report) -> None
     far.send(message)
 
     assert warden.hear() == report
-
-
-@pytest.mark.parametrize(
-    ("detail", "by_signal", "alone"), [(0, False, False), (1, True, False), (2, False, True), (3, True, True)]
-)
-def test_an_exit_says_whether_it_was_a_signal_and_whether_anybody_is_left(
-    detail: int, *, by_signal: bool, alone: bool
-) -> None:
-    report = Report(News.EXITED, 9, detail)
-
-    assert (report.by_signal, report.alone) == (by_signal, alone)
-
-
-def test_a_failure_says_at_which_stage() -> None:
-    """The numbers are the other side's too."""
-    stages = [Report(News.FAILED, 2, detail).stage for detail in range(1, 8)]
-
-    assert stages == [
-        Stage.FORK,
-        Stage.TERMINAL,
-        Stage.DIRECTORY,
-        Stage.SEARCH,
-        Stage.PROGRAM,
-        Stage.LIMIT,
-        Stage.GROUP,
-    ]
 
 
 def test_news_comes_one_piece_at_a_time_and_none_is_no_wait(ends: Ends) -> None:

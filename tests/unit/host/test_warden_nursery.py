@@ -15,7 +15,8 @@ from pathlib import Path
 import pytest
 
 import holdfast.host
-from holdfast.host.warden import _MOST_IDLE, LOST, News, Nursery, Order, Report, Warden
+from holdfast.host.orders import LOST, News, Order, Report
+from holdfast.host.warden import _MOST_IDLE, Nursery, Warden
 from tests.fakes.nursery import GUARD, has_ended, until
 from tests.fakes.process import has_children, is_alive, nothing_left_open, status
 

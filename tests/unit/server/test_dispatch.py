@@ -276,3 +276,75 @@ async def test_every_request_is_counted_once_under_its_name_and_result() -> None
         ("start", "success"): 1,
         ("about", "success"): 1,
     }
+
+
+# What follows an answer.
+
+
+async def test_what_follows_an_answer_follows_it() -> None:
+    """The answer does not wait for it, and others wait for neither."""
+    talk = Talk()
+
+    talk.ask("sequel", "a")
+    await turn()
+    talk.toy.open("a", "answer")
+    await turn()
+    talk.ask("plain", "b")
+    assert talk.answers == [(1, "answer"), (2, "plain b")]
+    assert talk.toy.told == ["wait a", "wait a again", "plain b"]
+
+    talk.toy.open("a again", "rest")
+    await turn()
+    assert talk.toy.told[-1] == "rest"
+    assert len(talk.answers) == 2
+
+
+async def test_what_follows_an_answer_counts_as_a_request_that_waits() -> None:
+    talk = Talk(limits=ConnectionLimits(waiting_requests=1))
+
+    talk.ask("sequel", "a")
+    await turn()
+    talk.toy.open("a", "answer")
+    await turn()
+    talk.ask("wait", "b")
+    talk.toy.open("a again")
+    await turn()
+    talk.ask("wait", "c")
+    await turn()
+    talk.toy.open("c")
+    await turn()
+
+    assert talk.answers == [
+        (1, "answer"),
+        (2, "limit reached: requests waiting for an answer (1)"),
+        (3, "done"),
+    ]
+
+
+async def test_what_follows_an_answer_ends_with_the_connection() -> None:
+    talk = Talk()
+
+    talk.ask("sequel", "a")
+    await turn()
+    talk.toy.open("a", "answer")
+    await turn()
+    talk.connection.lost()
+    await talk.connection.finished()
+
+    assert talk.toy.told[-1] == "cancelled a again"
+
+
+async def test_a_failure_of_what_follows_is_logged_and_no_second_answer(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    talk = Talk()
+
+    talk.ask("sequel", "a")
+    await turn()
+    talk.toy.open("a", "answer")
+    await turn()
+    talk.toy.open("a again", RuntimeError("a mistake of ours"))
+    await turn()
+
+    assert talk.answers == [(1, "answer")]
+    assert "a request's task failed" in caplog.text

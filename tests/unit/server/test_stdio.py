@@ -83,6 +83,11 @@ class Pipes:
         with os.fdopen(os.dup(self._read), "rb") as reader:
             return [json.loads(line) for line in reader]
 
+    def read_line(self) -> bytes:
+        """The next line, however long; waits for it."""
+        with os.fdopen(os.dup(self._read), "rb") as reader:
+            return reader.readline()
+
     def _close(self, fd: int) -> None:
         if fd in self._open:
             self._open.remove(fd)
@@ -224,3 +229,45 @@ async def test_the_descriptors_are_given_back_as_they_were(pipes: Pipes) -> None
     after = os.get_blocking(pipes.source), os.get_blocking(pipes.output)
 
     assert (during, after) == ((False, False), (True, True))
+
+
+async def test_a_long_message_is_one_line_and_the_others_wait_behind_it(pipes: Pipes) -> None:
+    async with talk(pipes.source, pipes.output) as opened:
+        pipes.say(request(1, "long", "a") + b"\n")
+        await eventually(lambda: "a" in opened.toy.gates)
+        opened.toy.open("a", "begin")
+        await eventually(lambda: "a" in opened.toy.gates)
+        congested = opened.channel.congested
+        pipes.say(request(2, "plain", "x") + b"\n")
+        await eventually(lambda: opened.channel.unsent > 0)
+        for piece in ("hello", ""):
+            opened.toy.open("a", piece)
+            await eventually(lambda: "a" in opened.toy.gates or not opened.channel.congested)
+
+        pipes.hang_up()
+        await until_end(opened)
+        opened.channel.piece(b"too late", last=True)
+    heard = pipes.hear()
+
+    assert congested
+    assert heard == [{"id": 1, "result": ["hello"]}, {"id": 2, "result": "plain x"}]
+    assert opened.toy.told.count("congested") == opened.toy.told.count("drained") == 1
+
+
+async def test_a_long_message_waits_for_the_reader(pipes: Pipes) -> None:
+    async with talk(pipes.source, pipes.output) as opened:
+        pipes.say(request(1, "long", "a") + b"\n")
+        for piece in ("begin", "x" * 200_000, "y"):
+            await eventually(lambda: "a" in opened.toy.gates)
+            opened.toy.open("a", piece)
+        await eventually(lambda: opened.channel.full)
+        waiting = "a" in opened.toy.gates
+        reader = asyncio.get_running_loop().run_in_executor(None, pipes.read_line)
+        await eventually(lambda: "a" in opened.toy.gates)
+        opened.toy.open("a", "")
+        line = await reader
+        pipes.hang_up()
+        await until_end(opened)
+
+    assert not waiting
+    assert len(json.loads(line)["result"][0]) == 200_001

@@ -377,3 +377,10 @@ def test_an_error_names_its_request_last() -> None:
 
     assert plain == b'{"error":{"code":-32600,"message":"why `not`"},"id":-1}'
     assert with_data == b'{"error":{"code":-32603,"message":"no","data":{"limit":"x"}},"id":"k"}'
+
+
+@pytest.mark.parametrize("key", [5, 'a"b'])
+def test_a_result_in_pieces_is_the_same_answer(key: jsonrpc.Id) -> None:
+    before, behind = jsonrpc.around(key)
+
+    assert before + b'"x"' + behind == b"".join(jsonrpc.result(key, "x"))

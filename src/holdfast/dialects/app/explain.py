@@ -8,13 +8,21 @@ from typing import Any
 from holdfast.dialects.dialect import UnknownMethod, WireError
 from holdfast.dialects.shapes import Undecodable
 from holdfast.errors import (
+    BadHeader,
     BadRequest,
+    BadUrl,
+    FileFailed,
+    FileRefused,
+    FileUnsupported,
+    HandleTaken,
     HoldfastError,
+    HttpFailed,
     LimitReached,
     NameTaken,
     NoTerminal,
     OutOfTurn,
     Refused,
+    SandboxUnavailable,
     SessionBusy,
     SessionUnknown,
     SignalFailed,
@@ -22,6 +30,8 @@ from holdfast.errors import (
     StartCancelled,
     StdinFailed,
     StillStarting,
+    TooManyEntries,
+    UnknownHandle,
     UnknownProcess,
     Unsupported,
 )
@@ -64,20 +74,25 @@ def explain(error: HoldfastError, methods: Iterable[str]) -> WireError:
             return WireError(INVALID_REQUEST, text)
         case Undecodable():
             return WireError(INVALID_REQUEST, f"Invalid request: {error}")
-        case BadRequest():
+        case BadRequest() | BadUrl() | BadHeader():
             return WireError(INVALID_PARAMS, str(error))
         case LimitReached(limit=limit, value=value):
             data = {"limit": limit, "value": value}
             return WireError(OVERLOADED, "Server overloaded; retry later.", data)
         case Failed(data=data):
             return WireError(INTERNAL_ERROR, str(error), data)
-        case Declined() | Unsupported() | OutOfTurn():
+        case Declined() | Unsupported() | OutOfTurn() | SandboxUnavailable():
             return WireError(INVALID_REQUEST, str(error))
         # The methods put these into the words of their family; what they missed is still no riddle.
         case NameTaken() | UnknownProcess() | StillStarting() | StartCancelled() | NoTerminal():
             return WireError(INVALID_REQUEST, str(error))
-        case SpawnFailed() | StdinFailed() | SignalFailed():
+        case SpawnFailed() | StdinFailed() | SignalFailed() | HttpFailed():
             return WireError(INTERNAL_ERROR, str(error))
+        # There are no files here.
+        case FileFailed() | FileUnsupported() | TooManyEntries():
+            return WireError(INTERNAL_ERROR, str(error))
+        case FileRefused() | UnknownHandle() | HandleTaken():
+            return WireError(INVALID_REQUEST, str(error))
         # There are no sessions here.
         case SessionBusy() | SessionUnknown() | Refused():
             return WireError(INVALID_REQUEST, str(error))

@@ -232,9 +232,9 @@ class ExecParams(Shape):
     size: CommandSize | None = None
     """Of the terminal; 24 rows and 80 columns if absent or null."""
     sandbox_policy: SandboxPolicy | None = None
-    """A policy that needs a sandbox is refused."""
+    """What it may do; without one, and without a profile, what the server's ``--command-sandbox`` says."""
     permission_profile: str | None = None
-    """``:danger-full-access``; profiles that need a sandbox are refused."""
+    """``:read-only``, ``:workspace`` or ``:danger-full-access``; not together with ``sandboxPolicy``."""
 
     def __post_init__(self) -> None:
         _check_range(self.output_bytes_cap, self.timeout_ms)

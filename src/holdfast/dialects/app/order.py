@@ -7,15 +7,16 @@ mistakes is told.
 from __future__ import annotations
 
 import os.path
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from msgspec import UNSET
 
 from holdfast.config import AppLimits
-from holdfast.errors import BadRequest, Unsupported
+from holdfast.errors import BadRequest
 from holdfast.model import EnvPolicy, HostInfo, Inherit, Size, Spec
 
 from . import messages as m
+from . import policy
 from .explain import Declined
 from .family import COMMAND, PROCESS, Family
 
@@ -97,9 +98,11 @@ def command(params: m.ExecParams, info: HostInfo, limits: AppLimits) -> Order:
     cap = _DEFAULT_CAP if params.output_bytes_cap is None else params.output_bytes_cap
     _check_timeout(COMMAND, timeout)
     env = dict(params.env or {})
-    if not _network(params):
+    cwd = _directory(info, params.cwd)
+    sandbox, network = policy.of(params, info, cwd, limits.command_policy)
+    if not network:
         env.setdefault(_NO_NETWORK, "1")
-    spec = _spec(COMMAND, params, _directory(info, params.cwd), env)
+    spec = replace(_spec(COMMAND, params, cwd, env), sandbox=sandbox)
     if params.process_id is None and (params.tty or params.stream_stdin or params.stream_stdout_stderr):
         raise Declined("command/exec tty or streaming requires a client-supplied processId")
     terms = _terms(
@@ -171,27 +174,3 @@ def _directory(info: HostInfo, cwd: str | None) -> str:
     if info.home is not None and (cwd == "~" or cwd.startswith("~/")):
         return info.home + cwd[1:]
     return os.path.join(info.cwd, cwd)
-
-
-def _network(params: m.ExecParams) -> bool:
-    """Whether the command may use the network, as far as its policy says so.
-
-    Raises:
-        Unsupported: The policy asks for a sandbox.
-        Declined: It is none.
-    """
-    match params.sandbox_policy:
-        case m.ReadOnly() | m.WorkspaceWrite():
-            raise Unsupported("a sandbox (`sandboxPolicy`)")
-        case m.ExternalSandbox(network_access=access):
-            return access is m.NetworkAccess.ENABLED
-    match params.permission_profile:
-        case None | ":danger-full-access":
-            return True
-        case ":read-only" | ":workspace":
-            raise Unsupported("a sandbox (`permissionProfile`)")
-        case str(profile) if profile.startswith(":"):
-            unknown = f"default_permissions refers to unknown built-in profile `{profile}`"
-            raise Declined(f"invalid permission profile: {unknown}")
-        case _:
-            raise Declined("invalid permission profile: default_permissions requires a `[permissions]` table")

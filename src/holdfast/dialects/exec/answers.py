@@ -10,7 +10,7 @@ from msgspec import UNSET, UnsetType
 from holdfast.dialects.shapes import U64, Shape
 from holdfast.model import Kind, Stream
 
-from .messages import Base64Text
+from .texts import Base64Text
 
 
 class InitializeResult(Shape):
@@ -45,6 +45,23 @@ class Capabilities(Shape):
     holdfast: Extensions | UnsetType = UNSET
 
 
+class Sandboxes(Shape):
+    """What sandboxes are worth on this host."""
+
+    backend: str | None
+    """``bubblewrap`` or ``landlock``; null: there are none, and whoever asks for one is refused."""
+    filesystem: str | None
+    """``mount`` or ``landlock``."""
+    protects_subpaths: str
+    """How well something inside a writable place is kept as it is: ``hard``, ``soft`` or ``none``."""
+    denial: str
+    """Whether ``sandboxDenied`` is ``exact`` or a ``guess``."""
+    weaknesses: list[str]
+    """What a sandboxed command can do although nothing allows it."""
+    reason: str
+    """Why it is none of the better ones."""
+
+
 class Extensions(Shape):
     """What this server does beyond the protocol."""
 
@@ -52,6 +69,7 @@ class Extensions(Shape):
     features: list[str]
     tree_exact: bool
     """Whether ending a process ends everything it has started, whatever that has done to escape."""
+    sandbox: Sandboxes
 
 
 class EnvironmentInfo(Shape):
@@ -74,7 +92,7 @@ class EnvironmentInfo(Shape):
     temp_dir: str
     """URI of the directory for temporary files."""
     capabilities: Capabilities
-    """Optional features; those of the protocol are all false in this version."""
+    """Optional features; what is false is not there in this version."""
 
 
 class StatusResult(Shape):
@@ -85,7 +103,7 @@ class StatusResult(Shape):
 class StartResult(Shape):
     process_id: str
     sandbox_type: str = "none"
-    """``none``."""
+    """``linuxSeccomp`` in a sandbox, else ``none``."""
     existing: bool | UnsetType = UNSET
     """Of an idempotent start: whether the process was there before."""
     limits: dict[str, str] | UnsetType = UNSET
@@ -198,6 +216,16 @@ class OutputChunk(Shape):
     """The bytes, in base64."""
 
 
+class Denial(Shape):
+    """Something that a sandbox has refused, although it would have worked without one."""
+
+    op: str
+    """The name of a system call; empty stands for more than can be listed."""
+    path: str
+    """What it was about: a path, or a kind of socket."""
+    count: U64
+
+
 class ReadResult(Shape):
     chunks: list[OutputChunk]
     """What is kept, in order."""
@@ -212,7 +240,11 @@ class ReadResult(Shape):
     failure: str | None
     """Null."""
     sandbox_denied: bool
-    """False."""
+    """Whether the process has failed, and its sandbox had refused it something."""
+    denials: list[Denial] | UnsetType = UNSET
+    """What the sandbox has refused; told if there is anything."""
+    denial: str | UnsetType = UNSET
+    """``exact`` if that was seen, ``guess`` if concluded from the output; told with the extensions."""
     gap: OutputGap | UnsetType | None = UNSET
     """What is missing before the first chunk; told if there is anything."""
     outcome: Outcome | UnsetType = UNSET
@@ -238,7 +270,11 @@ class ProcessExited(Shape):
     exit_code: int
     """128 + n after death by signal n."""
     sandbox_denied: bool
-    """False."""
+    """As in the answer to ``process/read``."""
+    denials: list[Denial] | UnsetType = UNSET
+    """As in the answer to ``process/read``."""
+    denial: str | UnsetType = UNSET
+    """As in the answer to ``process/read``."""
     outcome: Outcome | UnsetType = UNSET
     """As in the answer to ``process/read``."""
     usage: Usage | UnsetType = UNSET

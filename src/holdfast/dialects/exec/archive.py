@@ -26,7 +26,15 @@ class Archived(bytes):
             return None
         request = feed.request
         data = marshal.dumps(
-            (feed.session.key, feed.name, feed.terminated, request.about, request.fingerprint, process)
+            (
+                feed.session.key,
+                feed.name,
+                feed.terminated,
+                request.about,
+                request.fingerprint,
+                request.sandboxed,
+                process,
+            )
         )
         return Archived(data.ljust(_LEAST, b"\0"))  # What follows the value is not read.
 
@@ -43,8 +51,8 @@ class Archived(bytes):
 
     def restore(self, session: Session, backend: Backend, record: Record) -> Feed:
         """The feed as it was."""
-        _, name, terminated, about, fingerprint, process = marshal.loads(self)  # noqa: S302
-        request = Request(about, fingerprint, None)
+        _, name, terminated, about, fingerprint, sandboxed, process = marshal.loads(self)  # noqa: S302
+        request = Request(about, fingerprint, None, sandboxed)
         feed = Feed(session, name, backend.unpack(process), record, request, now=0.0)
         feed.terminated = terminated
         return feed

@@ -7,6 +7,7 @@ from functools import lru_cache
 
 import msgspec
 
+from holdfast.dialects.shapes import printable
 from holdfast.model import Exit, Gap, Kind, Outcome, Usage
 
 from . import answers as a
@@ -48,6 +49,21 @@ def of_outcome(found: Exit, *, extended: bool) -> bytes:
     if extended or found.outcome.kind is not Kind.EXIT:
         return b',"outcome":' + _outcome_text(found.outcome)
     return b""
+
+
+def of_denied(found: Exit | None, *, extended: bool) -> bytes:
+    """Whether a sandbox has refused something that the process then failed of; and what, if that is known."""
+    denied = None if found is None else found.denied
+    if denied is None:
+        return b'"sandboxDenied":false'
+    text = b'"sandboxDenied":true' if denied.failed else b'"sandboxDenied":false'
+    if denied.denials:
+        text += b',"denials":' + _encode(
+            [a.Denial(one.op, printable(one.subject), one.count) for one in denied.denials]
+        )
+    if extended:
+        text += b',"denial":"exact"' if denied.exact else b',"denial":"guess"'
+    return text
 
 
 def of_gap(found: Gap | None) -> bytes:

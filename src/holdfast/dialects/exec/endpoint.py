@@ -8,7 +8,7 @@ from contextlib import contextmanager
 from enum import Enum
 
 from holdfast.backend import Backend
-from holdfast.config import SessionLimits
+from holdfast.config import FileLimits, HttpLimits, SessionLimits
 from holdfast.dialects.dialect import Breach, Client, Method, WireError
 from holdfast.dialects.expiry import Expiry
 from holdfast.dialects.scope import Starting
@@ -19,8 +19,10 @@ from holdfast.wire import jsonrpc
 from holdfast.wire.jsonrpc import Notification, Response
 
 from .archive import Archived
+from .exchanges import Exchanges, Room
 from .explain import INVALID_REQUEST, explain
 from .feed import Feed
+from .files import FileTalk
 from .sessions import Session, Sessions
 
 _FRESH = 1.0
@@ -38,10 +40,15 @@ class ExecEndpoint:
         loop: asyncio.AbstractEventLoop,
         telemetry: Telemetry,
         limits: SessionLimits | None = None,
+        http_limits: HttpLimits | None = None,
+        file_limits: FileLimits | None = None,
     ) -> None:
         self.backend = backend
         self.methods = methods
         self.limits = limits or SessionLimits()
+        self.http_limits = http_limits or HttpLimits()
+        self.file_limits = file_limits or FileLimits()
+        self.http_room = Room(self.http_limits.buffered_total)
         self.sessions = Sessions(self.limits)
         self.loop = loop
         self.telemetry = telemetry
@@ -191,8 +198,6 @@ class ExecEndpoint:
     # One timer for everything that ends by itself.
 
     def _arm(self) -> None:
-        if self._timer is not None:
-            return
         deadlines = (
             self.sessions.next_deadline,
             self._fresh.next_deadline,
@@ -200,7 +205,11 @@ class ExecEndpoint:
             self._returned.next_deadline,
         )
         next_deadline = min((deadline for deadline in deadlines if deadline is not None), default=None)
-        if next_deadline is not None:
+        if self._timer is not None and (next_deadline is None or next_deadline < self._timer.when()):
+            # Not all of them last equally long: what came later may be due sooner.
+            self._timer.cancel()
+            self._timer = None
+        if self._timer is None and next_deadline is not None:
             self._timer = self.loop.call_at(next_deadline, self._on_timer)
 
     def _on_timer(self) -> None:
@@ -249,7 +258,7 @@ class Stage(Enum):
 class ExecConversation:
     """One client's talk, from the handshake on.  Implements ``dialect.Conversation``."""
 
-    __slots__ = ("_behind", "_session", "_waiting", "client", "endpoint", "stage")
+    __slots__ = ("_behind", "_exchanges", "_files", "_session", "_waiting", "client", "endpoint", "stage")
 
     binary = True
     decode = staticmethod(jsonrpc.decode)
@@ -261,12 +270,28 @@ class ExecConversation:
         self._session: Session | None = None
         self._waiting = 0
         self._behind = False
+        self._exchanges: Exchanges | None = None
+        self._files: FileTalk | None = None
 
     @property
     def session(self) -> Session:
         """The client's session; there is one once it may use methods."""
         assert self._session is not None
         return self._session
+
+    @property
+    def exchanges(self) -> Exchanges:
+        """The client's HTTP requests; made when first needed."""
+        if self._exchanges is None:
+            self._exchanges = Exchanges(self.endpoint.http_limits, behind=self._behind)
+        return self._exchanges
+
+    @property
+    def files(self) -> FileTalk:
+        """What the client has to do with files; made when first needed."""
+        if self._files is None:
+            self._files = FileTalk(self.endpoint.file_limits)
+        return self._files
 
     async def begin(self, resume: str | None, *, extended: bool, by_force: bool = False) -> Session:
         """Open or resume the client's session.
@@ -333,11 +358,15 @@ class ExecConversation:
 
     def congested(self) -> None:
         self._behind = True
+        if self._exchanges is not None:
+            self._exchanges.hold()
         if self._session is not None:
             self._session.valve.shut()
 
     def drained(self) -> None:
         self._behind = False
+        if self._exchanges is not None:
+            self._exchanges.go_on()
         if self._session is not None:
             self._session.valve.open()
 
@@ -352,5 +381,7 @@ class ExecConversation:
         return explain(error)
 
     def ended(self) -> None:
+        if self._files is not None:
+            self._files.close()
         if self._session is not None and self._session.client is self.client:
             self.endpoint.leave(self._session, self.client)

@@ -2,17 +2,30 @@
 
 from __future__ import annotations
 
+import errno
+import os
+
 from holdfast.dialects.dialect import UnknownMethod, WireError
 from holdfast.dialects.shapes import Undecodable
 from holdfast.dialects.spawning import failure_data, failure_text
 from holdfast.errors import (
+    BadHeader,
     BadRequest,
+    BadUrl,
+    FileFailed,
+    FileRefused,
+    FileUnsupported,
+    HandleTaken,
+    HeaderFault,
     HoldfastError,
+    HttpFailed,
+    HttpFault,
     LimitReached,
     NameTaken,
     NoTerminal,
     OutOfTurn,
     Refused,
+    SandboxUnavailable,
     SessionBusy,
     SessionUnknown,
     SignalFailed,
@@ -20,6 +33,8 @@ from holdfast.errors import (
     StartCancelled,
     StdinFailed,
     StillStarting,
+    TooManyEntries,
+    UnknownHandle,
     UnknownProcess,
     Unsupported,
 )
@@ -28,7 +43,23 @@ INVALID_REQUEST = -32600
 METHOD_NOT_FOUND = -32601
 INVALID_PARAMS = -32602
 INTERNAL_ERROR = -32603
+NOT_FOUND = -32004
 SESSION_ATTACHED = -32010
+
+_FILE_CODES = {
+    errno.ENOENT: NOT_FOUND,
+    errno.EINVAL: INVALID_REQUEST,
+    errno.EACCES: INVALID_REQUEST,
+    errno.EPERM: INVALID_REQUEST,
+}
+_FILE_WORDS = {
+    errno.EIO: "I/O error",
+    errno.EBUSY: "Resource busy",
+    errno.ENAMETOOLONG: "Filename too long",
+    errno.ELOOP: "Symbolic link loop",
+    errno.ESTALE: "Stale file handle",
+}
+"""Where the C library of the reference has other words than ours."""
 
 
 def explain(error: HoldfastError) -> WireError:
@@ -36,7 +67,13 @@ def explain(error: HoldfastError) -> WireError:
     match error:
         case UnknownMethod(method=method):
             return WireError(METHOD_NOT_FOUND, f"exec-server stub does not implement `{method}` yet")
-        case Undecodable() | BadRequest() | Unsupported():
+        case BadUrl(reason=reason):
+            return WireError(INVALID_PARAMS, f"http/request url is invalid: {reason}")
+        case BadHeader():
+            return WireError(INVALID_PARAMS, _header_text(error))
+        case HttpFailed(fault=fault, reason=reason):
+            return WireError(INTERNAL_ERROR, http_text(error), {"fault": fault.value, "reason": reason})
+        case Undecodable() | BadRequest() | Unsupported() | SandboxUnavailable():
             return WireError(INVALID_PARAMS, str(error))
         case OutOfTurn() | NoTerminal():
             return WireError(INVALID_REQUEST, str(error))
@@ -48,6 +85,18 @@ def explain(error: HoldfastError) -> WireError:
             return WireError(INVALID_REQUEST, f"process id {name} is starting")
         case StartCancelled(name=name):
             return WireError(INVALID_REQUEST, f"process {name} start was cancelled")
+        case FileFailed(number=number):
+            return WireError(_FILE_CODES.get(number, INTERNAL_ERROR), file_text(number))
+        case FileRefused():
+            return WireError(INVALID_REQUEST, str(error))
+        case FileUnsupported():
+            return WireError(INTERNAL_ERROR, str(error))
+        case TooManyEntries(count=count, limit=limit):
+            return WireError(INTERNAL_ERROR, f"fs/readDirectory returned {count} entries; limit is {limit}")
+        case UnknownHandle(name=name):
+            return WireError(NOT_FOUND, f"unknown file handle `{name}`")
+        case HandleTaken(name=name):
+            return WireError(INVALID_REQUEST, f"file handle `{name}` already exists")
         case SessionUnknown(session=session):
             return WireError(INVALID_REQUEST, f"unknown session id {session}")
         case SessionBusy(session=session):
@@ -64,3 +113,43 @@ def explain(error: HoldfastError) -> WireError:
             return WireError(INVALID_REQUEST, str(error))
         case _:
             return WireError(INTERNAL_ERROR, str(error))
+
+
+def file_text(number: int) -> str:
+    """What the system said, as the reference says it."""
+    return f"{_FILE_WORDS.get(number) or os.strerror(number)} (os error {number})"
+
+
+def _header_text(error: BadHeader) -> str:
+    subject = f"http/request header {error.name}"
+    match error.fault:
+        case HeaderFault.NAME:
+            return "http/request header name is invalid: invalid HTTP header name"
+        case HeaderFault.VALUE:
+            return f"http/request header value is invalid for {error.name}: failed to parse header value"
+        case HeaderFault.MISSING:
+            return f"{subject} requires executor environment variable {error.variable}"
+        case HeaderFault.EMPTY:
+            return f"{subject} requires a non-empty executor environment variable {error.variable}"
+        case HeaderFault.FORBIDDEN:
+            return f"{subject} cannot use executor environment variable {error.variable}"
+
+
+def http_text(error: HttpFailed) -> str:
+    """The reference's words, which clients know; what they leave out is in the data."""
+    match error.fault:
+        case HttpFault.SENDING | HttpFault.TIMEOUT:
+            return f"http/request failed: error sending request for url ({error.subject})"
+        case HttpFault.NO_TIME:
+            return "http/request failed: route-aware request timed out"
+        case HttpFault.REDIRECTS:
+            return "http/request failed: too many redirects"
+        case HttpFault.SCHEME:
+            return f"http/request failed: redirect target uses unsupported URL scheme: {error.subject}"
+        case HttpFault.BODY | HttpFault.BODY_TIMEOUT:
+            return "failed to read http/request response body: error decoding response body"
+
+
+def body_text(error: HttpFailed) -> str:
+    """The same for the end of a streamed body, which has no data: the reason is put behind it."""
+    return f"error decoding response body: {error.reason}"

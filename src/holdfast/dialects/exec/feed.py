@@ -42,6 +42,7 @@ class Request:
     """The same for equal requests; empty if nobody will ask."""
     retain: int | None
     """Bytes of output to keep, if the client said how many."""
+    sandboxed: bool = False
 
 
 class Feed:
@@ -109,9 +110,14 @@ class Feed:
         client = self.session.client
         if client is not None:
             client.send(
-                b'{"method":"process/exited","params":{"processId":%b,"seq":%d,"exitCode":%d,'
-                b'"sandboxDenied":false%b}}'
-                % (self._name, seq, exit.code, describe.of_exit(exit, extended=self.session.extended))
+                b'{"method":"process/exited","params":{"processId":%b,"seq":%d,"exitCode":%d,%b%b}}'
+                % (
+                    self._name,
+                    seq,
+                    exit.code,
+                    describe.of_denied(exit, extended=self.session.extended),
+                    describe.of_exit(exit, extended=self.session.extended),
+                )
             )
         self._record.exited(self, exit)
         self.started = 0.0  # What is kept of an ended process should be small: this is told by now.

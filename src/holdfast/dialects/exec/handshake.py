@@ -6,6 +6,7 @@ import os.path
 
 from holdfast.dialects import paths
 from holdfast.model import HostInfo
+from holdfast.sandbox import Backing, Guarantees
 
 from . import answers as a
 from . import messages as m
@@ -14,6 +15,7 @@ from .endpoint import ExecConversation
 FEATURES = [
     "closeStdin",
     "drain",
+    "exactNames",
     "gap",
     "grace",
     "heldBy",
@@ -25,6 +27,7 @@ FEATURES = [
     "outputLimit",
     "resize",
     "retainBytes",
+    "sandboxDenials",
     "sessionClose",
     "sessionTakeOver",
     "signals",
@@ -77,5 +80,25 @@ def _environment_info(host: HostInfo) -> a.EnvironmentInfo:
         prepend_path_dirs=[],
         temporary_directories=[paths.to_uri(path) for path in host.temp_dirs],
         temp_dir=paths.to_uri(host.temp),
-        capabilities=a.Capabilities(holdfast=a.Extensions(1, FEATURES, tree_exact=True)),
+        capabilities=a.Capabilities(
+            fs_watch_missing=True,
+            http_header_env_vars=True,
+            sandboxed_file_streaming=True,
+            file_write_streaming=True,
+            holdfast=a.Extensions(1, FEATURES, tree_exact=True, sandbox=_sandboxes(host.sandboxes)),
+        ),
     )
+
+
+def _sandboxes(found: Guarantees) -> a.Sandboxes:
+    return a.Sandboxes(
+        backend=None if found.backing is None else found.backing.value,
+        filesystem=_KEEPERS[found.backing],
+        protects_subpaths=found.protection.name.lower(),
+        denial="exact" if found.exact else "guess",
+        weaknesses=list(found.weaknesses),
+        reason=found.reason,
+    )
+
+
+_KEEPERS = {None: None, Backing.BUBBLEWRAP: "mount", Backing.LANDLOCK: "landlock"}

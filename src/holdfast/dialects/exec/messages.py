@@ -2,61 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from enum import Enum
-from typing import Annotated, Any
+from typing import Any
 
 import msgspec
-from msgspec import Meta
 
 from holdfast.dialects import base64, paths
 from holdfast.dialects.shapes import U16, U64, Shape, Usize, camel, decoded
-from holdfast.errors import BadRequest
 
-
-def _checked(read: Callable[[str], Any]) -> Meta:
-    """Text that must also make sense to ``read``; what it says is a matter of order, too."""
-
-    def complain(text: str) -> str | None:
-        try:
-            read(text)
-        except BadRequest as bad:
-            return str(bad)
-        return None
-
-    return Meta(extra={"complain": complain})
-
-
-def _read_uuid(text: str) -> None:
-    body = text.removeprefix("urn:uuid:")
-    for at, char in enumerate(body, 1):
-        if char not in "0123456789abcdefABCDEF-":
-            raise BadRequest(
-                "invalid character: expected an optional prefix of `urn:uuid:` followed by [0-9a-fA-F-], "
-                f"found `{char}` at {at}"
-            )
-    groups = body.split("-")
-    if len(groups) == 1:
-        if len(body) != 32:
-            raise BadRequest(f"invalid length: expected length 32 for simple format, found {len(body)}")
-        return
-    if len(groups) != 5:
-        raise BadRequest(f"invalid group count: expected 5, found {len(groups)}")
-    for index, (group, length) in enumerate(zip(groups, (8, 4, 4, 4, 12), strict=True)):
-        if len(group) != length:
-            raise BadRequest(f"invalid group length in group {index}: expected {length}, found {len(group)}")
-
-
-def _within_u64(*counts: int | None) -> None:
-    """The decoder's own bounds end at 63 bits."""
-    for count in counts:
-        if count is not None and count >= 2**64:
-            raise ValueError("invalid number")
-
-
-PathText = Annotated[str, _checked(paths.parse)]
-Base64Text = Annotated[str, _checked(base64.decode)]
-UuidText = Annotated[str, _checked(_read_uuid)]
+from .sandboxing import SandboxContext
+from .texts import Base64Text, PathText, UuidText, check_uuid, within_u64
 
 
 class InitializeParams(Shape):
@@ -70,7 +25,7 @@ class InitializeParams(Shape):
     """The version of the extensions that the client knows: 1.  It is then told all that they have to tell."""
 
     def __post_init__(self) -> None:
-        _within_u64(self.holdfast)
+        within_u64(self.holdfast)
 
 
 class Metadata(Shape):
@@ -83,11 +38,7 @@ class Metadata(Shape):
     tool_call_id: str | None = None
 
     def __post_init__(self) -> None:
-        if self.thread_id is not None:
-            try:
-                _read_uuid(self.thread_id)
-            except BadRequest as bad:
-                raise ValueError(str(bad)) from None
+        check_uuid(self.thread_id)
 
 
 class InheritMode(Enum):
@@ -120,12 +71,6 @@ class ManagedNetwork(Shape):
 
     loopback_ports: list[U16] = msgspec.field(default_factory=list)
     allow_local_binding: bool = False
-
-
-class Sandbox(Shape):
-    """Whatever is in it: it is refused as a whole."""
-
-    wire_name = "WireFileSystemSandboxContext"
 
 
 class NetworkProxy(Shape):
@@ -162,7 +107,7 @@ class ResourceLimits(Shape):
     """Of each process."""
 
     def __post_init__(self) -> None:
-        _within_u64(self.memory_bytes, self.cpu_seconds, self.processes, self.open_files)
+        within_u64(self.memory_bytes, self.cpu_seconds, self.processes, self.open_files)
 
     def values(self) -> dict[str, int]:
         """The limits that were given, by their names on the wire."""
@@ -194,8 +139,8 @@ class StartParams(Shape):
     """A pipe as stdin; otherwise ``/dev/null``.  A terminal is always writable."""
     arg0: str | None = None
     """What the child sees as its own name; the program that runs stays ``argv[0]``."""
-    sandbox: Sandbox | None = None
-    """Refused unless null."""
+    sandbox: SandboxContext | None = None
+    """What it may do; null: everything."""
     enforce_managed_network: bool = False
     """Refused unless false."""
     managed_network: ManagedNetwork | None = None
@@ -222,7 +167,7 @@ class StartParams(Shape):
     """If this very request was made before, answer with the process that it started."""
 
     def __post_init__(self) -> None:
-        _within_u64(
+        within_u64(
             self.timeout_ms,
             self.idle_timeout_ms,
             self.grace_ms,
@@ -244,7 +189,7 @@ class ReadParams(Shape):
     """Hold an empty answer back for so long, until there is output, exit or close; null is 0."""
 
     def __post_init__(self) -> None:
-        _within_u64(self.after_seq, self.max_bytes, self.wait_ms)
+        within_u64(self.after_seq, self.max_bytes, self.wait_ms)
 
 
 class WriteParams(Shape):
@@ -287,7 +232,7 @@ class TerminateParams(Shape):
     """SIGTERM first, and the end so much later.  If given, what an exited one left behind is ended too."""
 
     def __post_init__(self) -> None:
-        _within_u64(self.grace_ms)
+        within_u64(self.grace_ms)
 
 
 class WaitParams(Shape):
@@ -298,7 +243,7 @@ class WaitParams(Shape):
     """Wait so long for the exit; null is 0."""
 
     def __post_init__(self) -> None:
-        _within_u64(self.wait_ms)
+        within_u64(self.wait_ms)
 
 
 class CloseStdinParams(Shape):
@@ -326,7 +271,7 @@ class TakeOverParams(Shape):
     """As in ``initialize``."""
 
     def __post_init__(self) -> None:
-        _within_u64(self.holdfast)
+        within_u64(self.holdfast)
 
 
 # Decoding.

@@ -9,10 +9,16 @@ from typing import Any, TypeVar
 from holdfast.dialects.dialect import Method, UnknownMethod
 from holdfast.dialects.shapes import decoded
 
+from . import file_messages as f
+from . import files
+from . import http_messages as h
 from . import messages as m
 from .control import close_stdin, resize, signal, terminate, write
 from .endpoint import ExecConversation
+from .handles import close_file, open_file, read_block, write_block
 from .handshake import close, environment_info, environment_status, initialize, take_over
+from .http import request
+from .missing import watch_missing
 from .reading import list_processes, read, wait
 from .starting import start
 
@@ -61,17 +67,33 @@ METHODS: dict[str, Method] = {
     "process/closeStdin": _method(m.CloseStdinParams, close_stdin, "exec", name_of=_name),
     "process/resize": _method(m.ResizeParams, resize, "exec", name_of=_name),
     "process/signal": _method(m.SignalParams, signal, "exec", name_of=_name),
+    "http/request": Method(h.decode_request, request, "http", waits=True),
     # Not in any order with its start: this is what gives the start up.
     "process/terminate": _method(m.TerminateParams, terminate, "exec"),
 }
 
+_file = partial(Method, family="filesystem", waits=True)
+
+FILE_METHODS: dict[str, Method] = {
+    "fs/readFile": _file(f.located(f.ReadFileParams), files.read_file),
+    "fs/writeFile": _file(f.located(f.WriteFileParams), files.write_file),
+    "fs/createDirectory": _file(f.located(f.CreateDirectoryParams), files.create_directory),
+    "fs/getMetadata": _file(f.located(f.GetMetadataParams), files.get_metadata),
+    "fs/canonicalize": _file(f.located(f.CanonicalizeParams), files.canonicalize),
+    "fs/readDirectory": _file(f.located(f.ReadDirectoryParams), files.read_directory),
+    "fs/walk": _file(f.located(f.WalkParams), files.walk),
+    "fs/remove": _file(f.located(f.RemoveParams), files.remove),
+    "fs/copy": _file(f.located(f.CopyParams, "source_path", "destination_path"), files.copy),
+    "fs/open": _file(f.located(f.OpenParams), open_file),
+    "fs/readBlock": _method(f.ReadBlockParams, read_block, "filesystem", waits=True),
+    "fs/writeBlock": _file(f.decode_write_block, write_block),
+    "fs/close": _method(f.CloseParams, close_file, "filesystem", waits=True),
+    "fs/watchMissing": _file(f.decode_watch_missing, watch_missing),
+}
+
 ABSENT = {
-    "filesystem": (
-        "fs/readFile fs/writeFile fs/createDirectory fs/getMetadata fs/canonicalize fs/readDirectory fs/walk"
-        " fs/remove fs/copy fs/open fs/readBlock fs/writeBlock fs/close fs/watchMissing"
-    ),
-    "http": "http/request",
     "environment config": "environmentConfig/read",
     "capability discovery": "capabilityRoots/discoverV1 capabilities/discoverV2",
 }
+METHODS |= FILE_METHODS
 METHODS |= {name: _absent(name, family) for family, names in ABSENT.items() for name in names.split()}

@@ -64,12 +64,13 @@ def _page(talk: ExecConversation, feed: Feed, page: Page) -> Parts:
         parts.append(b'"}')
     end = page.exit
     parts.append(
-        b'],"nextSeq":%d,"exited":%b,"exitCode":%b,"closed":%b,"failure":null,"sandboxDenied":false%b%b}'
+        b'],"nextSeq":%d,"exited":%b,"exitCode":%b,"closed":%b,"failure":null,%b%b%b}'
         % (
             page.next_seq,
             b"false" if end is None else b"true",
             b"null" if end is None else b"%d" % end.code,
             b"true" if page.closed else b"false",
+            describe.of_denied(end, extended=feed.session.extended),
             b"" if page.gap is None else describe.of_gap(page.gap),
             b"" if end is None else describe.of_outcome(end, extended=feed.session.extended),
         )

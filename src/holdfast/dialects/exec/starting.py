@@ -21,6 +21,7 @@ from . import answers as a
 from . import messages as m
 from .endpoint import ExecConversation, ExecEndpoint
 from .feed import Feed, Request
+from .sandboxing import sandbox_of
 from .sessions import Session
 
 _encode = msgspec.json.Encoder(order="deterministic").encode
@@ -47,7 +48,7 @@ def start(talk: ExecConversation, asked: m.Start) -> Coroutine[Any, Any, a.Start
     # Now: the client may close this session, and open another, before the process runs.
     params, session = asked.params, talk.session
     spec = _spec(params, asked.cwd)
-    request = _request(params)
+    request = _request(params, sandboxed=spec.sandbox is not None)
     if params.idempotent and session.scope.find(params.process_id) is not None:
         return _find(talk.endpoint, session, params.process_id, spec, request)
     # The name is taken before anything else can be asked about it.
@@ -90,12 +91,13 @@ def _result(feed: Feed, *, existing: bool) -> a.StartResult:
     kept = feed.process.limits_kept()
     return a.StartResult(
         feed.name,
+        sandbox_type="linuxSeccomp" if feed.request.sandboxed else "none",
         existing=existing if feed.request.fingerprint else UNSET,
         limits={_NAMES[name]: keeper for name, keeper in kept.items()} if kept else UNSET,
     )
 
 
-def _request(params: m.StartParams) -> Request:
+def _request(params: m.StartParams, *, sandboxed: bool) -> Request:
     about = b'"argv":%b,"cwd":%b,"tty":%b,"startedAtMs":%d' % (
         _shortened(params.argv),
         _encode(params.cwd),
@@ -105,7 +107,7 @@ def _request(params: m.StartParams) -> Request:
     fingerprint = b""
     if params.idempotent:
         fingerprint = hashlib.blake2b(_encode(params), digest_size=16).digest()
-    return Request(about, fingerprint, params.retain_bytes)
+    return Request(about, fingerprint, params.retain_bytes, sandboxed)
 
 
 def _shortened(argv: list[str]) -> bytes:
@@ -129,7 +131,7 @@ def _spec(params: m.StartParams, cwd: paths.PathUri) -> Spec:
         )
     if not params.argv:
         raise BadRequest("argv must not be empty")
-    for field in ("sandbox", "network_proxy", "shell_snapshot"):
+    for field in ("network_proxy", "shell_snapshot"):
         if getattr(params, field) is not None:
             raise Unsupported(f"`{camel(field)}`")
     if params.enforce_managed_network:
@@ -143,6 +145,7 @@ def _spec(params: m.StartParams, cwd: paths.PathUri) -> Spec:
         stdin=params.pipe_stdin,
         arg0=params.arg0,
         terms=_terms(params),
+        sandbox=sandbox_of(params.sandbox, cwd.path),
     )
 
 

@@ -13,12 +13,16 @@ from holdfast.dialects.app import order
 from holdfast.dialects.app.explain import explain
 from holdfast.dialects.app.family import COMMAND, PROCESS, Family
 from holdfast.dialects.app.order import Order, Terms
-from holdfast.errors import Refused, Unsupported
+from holdfast.errors import Refused
 from holdfast.model import EnvPolicy, Inherit, Size, Spec
 from tests.fakes.dialects import HOST
 
 LIMITS = AppLimits(
-    buffered_bytes=1 << 21, drain_seconds=2.0, process_quiet_seconds=0.25, command_quiet_seconds=0.5
+    buffered_bytes=1 << 21,
+    drain_seconds=2.0,
+    process_quiet_seconds=0.25,
+    command_quiet_seconds=0.5,
+    command_policy="danger-full-access",
 )
 SPAWN = {"command": ["x"], "processHandle": "h", "cwd": "/tmp"}
 EXEC = {"command": ["x"]}
@@ -175,6 +179,11 @@ NO_NETWORK = "CODEX_SANDBOX_NETWORK_DISABLED"
         ({"sandboxPolicy": {"type": "externalSandbox", "networkAccess": "enabled"}}, {}),
         ({"sandboxPolicy": {"type": "externalSandbox"}, "env": {"A": "1"}}, {"A": "1", NO_NETWORK: "1"}),
         ({"sandboxPolicy": {"type": "externalSandbox"}, "env": {NO_NETWORK: "0"}}, {NO_NETWORK: "0"}),
+        ({"sandboxPolicy": {"type": "readOnly"}}, {NO_NETWORK: "1"}),
+        ({"sandboxPolicy": {"type": "readOnly", "networkAccess": True}}, {}),
+        ({"sandboxPolicy": {"type": "workspaceWrite"}}, {NO_NETWORK: "1"}),
+        ({"permissionProfile": ":read-only"}, {NO_NETWORK: "1"}),
+        ({"permissionProfile": ":workspace"}, {NO_NETWORK: "1"}),
     ],
 )
 def test_a_command_is_told_when_its_policy_gives_it_no_network(
@@ -185,18 +194,40 @@ def test_a_command_is_told_when_its_policy_gives_it_no_network(
 
 
 @pytest.mark.parametrize(
-    "params",
+    ("params", "network"),
     [
-        {"sandboxPolicy": {"type": "readOnly"}},
-        {"sandboxPolicy": {"type": "readOnly", "networkAccess": True}},
-        {"sandboxPolicy": {"type": "workspaceWrite", "writableRoots": ["/a"]}},
-        {"permissionProfile": ":read-only"},
-        {"permissionProfile": ":workspace"},
+        ({"sandboxPolicy": {"type": "readOnly"}}, False),
+        ({"sandboxPolicy": {"type": "readOnly", "networkAccess": True}}, True),
+        ({"sandboxPolicy": {"type": "workspaceWrite", "writableRoots": ["/a"]}}, False),
+        ({"permissionProfile": ":read-only"}, False),
+        ({"permissionProfile": ":workspace"}, False),
     ],
 )
-def test_a_sandbox_is_refused_and_never_silently_left_out(params: dict[str, Any]) -> None:
-    with pytest.raises(Unsupported):
-        command(**params)
+def test_a_sandbox_is_part_of_the_order_and_never_silently_left_out(
+    params: dict[str, Any], *, network: bool
+) -> None:
+    """What it means is the matter of the policy; that it arrives is ours."""
+    spec = command(cwd="/there", **params).spec
+
+    assert spec.sandbox is not None
+    assert (spec.sandbox.network, spec.sandbox.cwd) == (network, "/there")
+    assert spec.sandbox.entries is not None
+
+
+@pytest.mark.parametrize("confined", [True, False])
+def test_a_command_without_a_policy_gets_the_servers_own(*, confined: bool) -> None:
+    """Read-only, unless whoever started the server wants it otherwise."""
+    limits = replace(LIMITS, command_policy=AppLimits().command_policy) if confined else LIMITS
+
+    placed = order.command(m.decode_params(EXEC, m.ExecParams), HOST, limits)
+
+    assert (placed.spec.sandbox is not None) == confined
+    assert placed.spec.env == ({NO_NETWORK: "1"} if confined else {})
+
+
+def test_a_process_has_no_sandbox() -> None:
+    """Its family knows none."""
+    assert process().spec.sandbox is None
 
 
 @pytest.mark.parametrize("profile", [":x", ":", ":Read-Only"])

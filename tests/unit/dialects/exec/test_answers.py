@@ -58,13 +58,26 @@ def test_a_home_that_nobody_knows_is_left_out() -> None:
 
 
 def test_what_goes_beyond_the_protocol_is_announced_behind_it() -> None:
-    capabilities = a.Capabilities(holdfast=a.Extensions(1, ["list"], tree_exact=True))
+    sandboxes = a.Sandboxes("landlock", "landlock", "soft", "exact", ["w"], "r")
+    capabilities = a.Capabilities(holdfast=a.Extensions(1, ["list"], tree_exact=True, sandbox=sandboxes))
 
     written = json.loads(msgspec.json.encode(capabilities))
 
     assert written == {
         **dict.fromkeys(CAPABILITIES, False),
-        "holdfast": {"version": 1, "features": ["list"], "treeExact": True},
+        "holdfast": {
+            "version": 1,
+            "features": ["list"],
+            "treeExact": True,
+            "sandbox": {
+                "backend": "landlock",
+                "filesystem": "landlock",
+                "protectsSubpaths": "soft",
+                "denial": "exact",
+                "weaknesses": ["w"],
+                "reason": "r",
+            },
+        },
     }
     assert list(written)[-1] == "holdfast"
 
@@ -125,8 +138,8 @@ def test_a_result_is_written_like_that_of_the_reference(result: Shape, text: byt
 @pytest.mark.parametrize(
     ("told", "members"),
     [
-        (a.ReadResult([], 1, False, None, False, None, False), {"gap", "outcome"}),
-        (a.ProcessExited("p", 1, 0, False), {"outcome", "usage", "heldBy"}),
+        (a.ReadResult([], 1, False, None, False, None, False), {"gap", "outcome", "denials", "denial"}),
+        (a.ProcessExited("p", 1, 0, False), {"outcome", "usage", "heldBy", "denials", "denial"}),
     ],
 )
 def test_what_only_the_extensions_know_may_be_absent(told: Shape, members: set[str]) -> None:

@@ -92,6 +92,20 @@ async def test_who_asks_is_answered_as_before() -> None:
     assert isinstance(kept(scene), Archived)
 
 
+SANDBOX = {"permissions": {"type": "external", "network": "restricted"}, "windowsSandboxLevel": "disabled"}
+
+
+async def test_that_it_was_in_a_sandbox_is_not_forgotten() -> None:
+    """Who asks for the same again is told the same."""
+    scene, _, _ = await ended(idempotent=True, sandbox=SANDBOX)
+    scene.loop.move(1.5)
+
+    again = await scene.call("process/start", {**START, "idempotent": True, "sandbox": SANDBOX})
+
+    assert isinstance(kept(scene), Archived)
+    assert (again["existing"], again["sandboxType"]) == (True, "linuxSeccomp")
+
+
 @pytest.mark.parametrize("seconds", [31.0, 40.0])
 async def test_its_name_is_free_when_its_time_is_over(seconds: float) -> None:
     scene, _, past = await ended()

@@ -10,7 +10,8 @@ import pytest
 
 from holdfast.dialects.exec import answers as a
 from holdfast.dialects.exec import describe
-from holdfast.model import Exit, Gap, Kind, Outcome, Usage
+from holdfast.model import Denied, Exit, Gap, Kind, Outcome, Usage
+from holdfast.sandbox import Denial
 from tests.fakes.dialects import exited
 
 KILLED = Exit(
@@ -115,6 +116,42 @@ def test_an_outcome_keeps_all_its_facts() -> None:
 @pytest.mark.parametrize(("micro", "milli"), [(0, 0), (999, 0), (1000, 1), (2**40, 2**40 // 1000)])
 def test_time_used_is_told_in_whole_milliseconds(micro: int, milli: int) -> None:
     assert describe.usage(Usage(micro, micro, 5)) == a.Usage(milli, milli, 5)
+
+
+DENIALS = (Denial("open", "/a\udcff", 3), Denial("", "", 7))
+LISTED = [{"op": "open", "path": "/a\ufffd", "count": 3}, {"op": "", "path": "", "count": 7}]
+
+
+@pytest.mark.parametrize(
+    ("denied", "plain", "more"),
+    [
+        (None, {"sandboxDenied": False}, {}),
+        (Denied(failed=False, exact=True), {"sandboxDenied": False}, {"denial": "exact"}),
+        (Denied(failed=True, exact=False), {"sandboxDenied": True}, {"denial": "guess"}),
+        (
+            Denied(failed=True, exact=True, denials=DENIALS),
+            {"sandboxDenied": True, "denials": LISTED},
+            {"denial": "exact"},
+        ),
+        (
+            Denied(failed=False, exact=True, denials=DENIALS),
+            {"sandboxDenied": False, "denials": LISTED},
+            {"denial": "exact"},
+        ),
+    ],
+)
+def test_what_a_sandbox_has_to_do_with_an_end(
+    denied: Denied | None, plain: dict[str, Any], more: dict[str, str]
+) -> None:
+    """Without one, and to a client of the reference, nothing is added."""
+    end = Exit(1, Outcome(Kind.EXIT, 1), denied=denied)
+
+    assert json.loads(b"{" + describe.of_denied(end, extended=False) + b"}") == plain
+    assert json.loads(b"{" + describe.of_denied(end, extended=True) + b"}") == plain | more
+
+
+def test_who_has_not_ended_was_denied_nothing_yet() -> None:
+    assert describe.of_denied(None, extended=True) == b'"sandboxDenied":false'
 
 
 @pytest.mark.parametrize("size", [0, 70, 2**64 - 1, None])

@@ -314,6 +314,24 @@ async def test_a_forgotten_process_that_left_nobody_behind_is_not_thought_of_aga
     assert process.calls == [("forget", Leftovers.SPARE)]
 
 
+async def test_a_closed_process_is_forgotten_in_time_whoever_else_is_waited_for() -> None:
+    """The timer was set for somebody who is due later."""
+    scene = Scene()
+    away, _ = await scene.begun()
+    away.ended()
+    talk, _ = await scene.begun()
+    _, process = scene.run(talk)
+
+    process.end(0)
+    process.close()
+    scene.loop.move(29.0)
+    kept = scene.endpoint.find(talk.session, "p")
+    scene.loop.move(2.0)
+
+    assert kept is not None
+    assert scene.endpoint.find(talk.session, "p") is None
+
+
 async def test_a_process_that_exited_and_is_not_closed_is_kept() -> None:
     """Somebody it left behind may still write."""
     scene = Scene()

@@ -7,9 +7,18 @@ import pytest
 from holdfast.dialects.dialect import UnknownMethod, WireError
 from holdfast.dialects.exec.explain import explain
 from holdfast.errors import (
+    BadHeader,
     BadRequest,
+    BadUrl,
     Fault,
+    FileFailed,
+    FileRefused,
+    FileUnsupported,
+    HandleTaken,
+    HeaderFault,
     HoldfastError,
+    HttpFailed,
+    HttpFault,
     LimitReached,
     NameTaken,
     NoTerminal,
@@ -23,6 +32,8 @@ from holdfast.errors import (
     StartCancelled,
     StdinFailed,
     StillStarting,
+    TooManyEntries,
+    UnknownHandle,
     UnknownProcess,
     Unsupported,
 )
@@ -44,6 +55,21 @@ from holdfast.errors import (
         (NoTerminal(), WireError(-32600, "the process has no terminal")),
         (StdinFailed(), WireError(-32603, "failed to write to process stdin")),
         (SignalFailed("why"), WireError(-32603, "failed to signal process: why")),
+        (FileFailed(2), WireError(-32004, "No such file or directory (os error 2)")),
+        (FileFailed(1), WireError(-32600, "Operation not permitted (os error 1)")),
+        (FileFailed(13), WireError(-32600, "Permission denied (os error 13)")),
+        (FileFailed(22), WireError(-32600, "Invalid argument (os error 22)")),
+        (FileFailed(30), WireError(-32603, "Read-only file system (os error 30)")),
+        # Where the C library of the reference has other words than ours.
+        (FileFailed(5), WireError(-32603, "I/O error (os error 5)")),
+        (FileFailed(16), WireError(-32603, "Resource busy (os error 16)")),
+        (FileFailed(36), WireError(-32603, "Filename too long (os error 36)")),
+        (FileFailed(40), WireError(-32603, "Symbolic link loop (os error 40)")),
+        (FileRefused("not so"), WireError(-32600, "not so")),
+        (FileUnsupported("not that"), WireError(-32603, "not that")),
+        (TooManyEntries(7, 5), WireError(-32603, "fs/readDirectory returned 7 entries; limit is 5")),
+        (UnknownHandle("h"), WireError(-32004, "unknown file handle `h`")),
+        (HandleTaken("h"), WireError(-32600, "file handle `h` already exists")),
         (LimitReached("x", 5), WireError(-32603, "limit reached: x (5)", {"limit": "x", "value": 5})),
         (Refused("other"), WireError(-32600, "other")),
         (HoldfastError("strange"), WireError(-32603, "strange")),
@@ -120,3 +146,40 @@ def test_a_failed_start_names_in_its_data_what_the_words_leave_out() -> None:
         "subject": "",
         "reason": "empty",
     }
+
+
+@pytest.mark.parametrize(
+    ("fault", "words"),
+    [
+        (HeaderFault.NAME, "name is invalid: invalid HTTP header name"),
+        (HeaderFault.VALUE, "value is invalid for X-H: failed to parse header value"),
+        (HeaderFault.MISSING, "X-H requires executor environment variable V"),
+        (HeaderFault.EMPTY, "X-H requires a non-empty executor environment variable V"),
+        (HeaderFault.FORBIDDEN, "X-H cannot use executor environment variable V"),
+    ],
+)
+def test_a_header_that_cannot_be_sent_is_named(fault: HeaderFault, words: str) -> None:
+    assert explain(BadHeader("X-H", fault, "V")) == WireError(-32602, f"http/request header {words}")
+
+
+@pytest.mark.parametrize(
+    ("fault", "words"),
+    [
+        (HttpFault.SENDING, "http/request failed: error sending request for url (S)"),
+        (HttpFault.TIMEOUT, "http/request failed: error sending request for url (S)"),
+        (HttpFault.NO_TIME, "http/request failed: route-aware request timed out"),
+        (HttpFault.REDIRECTS, "http/request failed: too many redirects"),
+        (HttpFault.SCHEME, "http/request failed: redirect target uses unsupported URL scheme: S"),
+        (HttpFault.BODY, "failed to read http/request response body: error decoding response body"),
+        (HttpFault.BODY_TIMEOUT, "failed to read http/request response body: error decoding response body"),
+    ],
+)
+def test_an_http_request_that_failed_says_more_in_its_data(fault: HttpFault, words: str) -> None:
+    """The reference's words do not tell a timeout from a wrong name."""
+    explained = explain(HttpFailed(fault, "S", "why"))
+
+    assert explained == WireError(-32603, words, {"fault": fault.value, "reason": "why"})
+
+
+def test_a_bad_url_says_what_is_bad() -> None:
+    assert explain(BadUrl("empty host")) == WireError(-32602, "http/request url is invalid: empty host")

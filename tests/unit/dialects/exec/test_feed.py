@@ -9,7 +9,8 @@ import pytest
 
 from holdfast.dialects.exec.feed import Feed, Request
 from holdfast.dialects.exec.sessions import Session
-from holdfast.model import Exit, Kind, Outcome, Stream, Usage
+from holdfast.model import Denied, Exit, Kind, Outcome, Stream, Usage
+from holdfast.sandbox import Denial
 from tests.fakes.dialects import FakeClient, FakeProcess, exited
 
 REQUEST = Request(b'"argv":[]', b"", None)
@@ -103,6 +104,11 @@ def test_every_exit_code_is_told_as_a_number(code: int) -> None:
     assert json.loads(scene.client.raw[0])["params"]["exitCode"] == code
 
 
+DENIED = Exit(
+    1,
+    Outcome(Kind.SANDBOX_DENIED, 1, by="sandbox", detail="open /x"),
+    denied=Denied(failed=True, exact=True, denials=(Denial("open", "/x", 2),)),
+)
 TIMEOUT = Exit(137, Outcome(Kind.TIMEOUT, signal=9, by="limit"), Usage(1000, 2000, 3), held_by=(7,))
 PLAIN_MEMBERS = {"processId", "seq", "exitCode", "sandboxDenied"}
 
@@ -114,6 +120,8 @@ PLAIN_MEMBERS = {"processId", "seq", "exitCode", "sandboxDenied"}
         (exited(3), True, {"outcome"}),
         (TIMEOUT, False, {"outcome", "heldBy"}),
         (TIMEOUT, True, {"outcome", "heldBy", "usage"}),
+        (DENIED, False, {"outcome", "denials"}),
+        (DENIED, True, {"outcome", "denials", "denial"}),
     ],
 )
 def test_an_exit_has_more_members_where_they_say_more(end: Exit, more: set[str], *, extended: bool) -> None:
@@ -125,6 +133,7 @@ def test_an_exit_has_more_members_where_they_say_more(end: Exit, more: set[str],
     (told,) = scene.client.sent
     assert told["params"].keys() == PLAIN_MEMBERS | more
     assert told["params"]["exitCode"] == end.code
+    assert told["params"]["sandboxDenied"] == (end is DENIED)
 
 
 def test_a_client_that_came_back_is_told_as_much_as_it_knows_now() -> None:

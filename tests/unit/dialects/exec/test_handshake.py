@@ -10,47 +10,11 @@ import pytest
 
 from holdfast.dialects.dialect import Breach
 from holdfast.dialects.exec.endpoint import Stage
-from holdfast.dialects.exec.handshake import FEATURES
 from holdfast.dialects.exec.methods import METHODS
 from holdfast.errors import LimitReached, OutOfTurn, SessionBusy, SessionUnknown, StartCancelled
 from holdfast.model import Leftovers, Page
 from tests.fakes.dialects import FakeClient, FakeProcess, exited
 from tests.fakes.exec_talk import INITIALIZED, START, ExecTalk, ready, started
-
-
-async def test_initialize_tells_the_session_and_the_host() -> None:
-    scene = ExecTalk()
-
-    result = await scene.call("initialize", {"clientName": ""})
-
-    assert result["sessionId"] == scene.talk.session.key
-    capabilities = result["environmentInfo"].pop("capabilities")
-    assert result["environmentInfo"] == {
-        "shell": {"name": "bash", "path": "/bin/bash"},
-        "executorVersion": "9.9.9",
-        "providerId": "sha256:00",
-        "cwd": "file:///srv/a%20b",
-        "userHomeDir": "file:///home/%C3%A9",
-        "platformOs": "linux",
-        "prependPathDirs": [],
-        "temporaryDirectories": [],
-        "tempDir": "file:///tmp",
-    }
-    assert capabilities.pop("holdfast") == {"version": 1, "features": FEATURES, "treeExact": True}
-    assert set(capabilities.values()) == {False}
-
-
-async def test_the_host_is_told_the_same_later() -> None:
-    scene = ExecTalk()
-    first = await scene.call("initialize", {"clientName": "o"})
-
-    assert await scene.call("environment/info") == first["environmentInfo"]
-    assert await scene.call("environment/status", {}) == {"status": "ready"}
-
-
-def test_every_feature_is_announced_once_and_in_order() -> None:
-    """A client looks for a word; two words for one thing would make it look twice."""
-    assert sorted(set(FEATURES)) == FEATURES
 
 
 @pytest.mark.parametrize(

@@ -69,6 +69,21 @@ def test_requests_about_a_process_say_about_which() -> None:
 def test_whatever_may_take_long_is_counted_or_bounded_by_itself() -> None:
     """A termination is: it must get through when a client waits for many things already."""
     assert sorted(name for name, method in METHODS.items() if method.waits) == [
+        "fs/canonicalize",
+        "fs/close",
+        "fs/copy",
+        "fs/createDirectory",
+        "fs/getMetadata",
+        "fs/open",
+        "fs/readBlock",
+        "fs/readDirectory",
+        "fs/readFile",
+        "fs/remove",
+        "fs/walk",
+        "fs/watchMissing",
+        "fs/writeBlock",
+        "fs/writeFile",
+        "http/request",
         "initialize",
         "process/read",
         "process/start",

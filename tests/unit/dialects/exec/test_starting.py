@@ -13,6 +13,7 @@ from holdfast.errors import (
     BadRequest,
     Fault,
     NameTaken,
+    SandboxUnavailable,
     SpawnFailed,
     StartCancelled,
     StillStarting,
@@ -237,7 +238,6 @@ async def test_a_start_that_makes_no_sense_is_refused(params: dict[str, Any], wo
 @pytest.mark.parametrize(
     "params",
     [
-        {"sandbox": {"permissions": {"type": "disabled"}, "windowsSandboxLevel": "disabled"}},
         {"networkProxy": {"proxy": {}}},
         {"shellSnapshot": {"scopeId": "a"}},
         {"enforceManagedNetwork": True},
@@ -252,6 +252,45 @@ async def test_what_this_server_does_not_do_is_never_silently_ignored(params: di
     assert isinstance(error, Unsupported)
     assert error.feature == f"`{next(iter(params))}`"
     assert scene.backend.specs == []
+
+
+READ_ALL = {"path": {"type": "special", "value": {"kind": "root"}}, "access": "read"}
+READ_ONLY = {
+    "type": "managed",
+    "file_system": {"type": "restricted", "entries": [READ_ALL]},
+    "network": "restricted",
+}
+
+
+@pytest.mark.parametrize(
+    ("permissions", "kind"),
+    [
+        ({"type": "disabled"}, "none"),
+        ({"type": "external", "network": "restricted"}, "linuxSeccomp"),
+        (READ_ONLY, "linuxSeccomp"),
+    ],
+)
+async def test_a_sandbox_is_asked_of_the_backend_and_told(permissions: dict[str, Any], kind: str) -> None:
+    """What it means is the matter of its own module."""
+    scene = await ready(FakeProcess())
+    sandbox = {"permissions": permissions, "windowsSandboxLevel": "disabled"}
+
+    answer = await scene.call("process/start", {**START, "sandbox": sandbox})
+
+    assert answer["sandboxType"] == kind
+    (spec,) = scene.backend.specs
+    assert (spec.sandbox is not None) == (kind != "none")
+    if spec.sandbox is not None:
+        assert (spec.sandbox.cwd, spec.sandbox.network) == ("/tmp", False)
+
+
+async def test_a_sandbox_that_cannot_be_kept_is_refused_and_its_name_is_free() -> None:
+    scene = await ready(SandboxUnavailable("no kernel"), FakeProcess())
+
+    error = await scene.refusal("process/start", START)
+    await scene.call("process/start", START)
+
+    assert isinstance(error, SandboxUnavailable)
 
 
 async def test_a_name_in_use_is_refused_before_anything_starts() -> None:

@@ -1,0 +1,336 @@
+"""What clients say about files, and what they are told, as shapes (pure)."""
+
+from __future__ import annotations
+
+import os.path
+from collections.abc import Callable
+from enum import Enum
+from functools import partial
+from typing import Any, Generic, TypeVar
+
+import msgspec
+from msgspec import UNSET, UnsetType
+
+from holdfast.dialects import base64, paths
+from holdfast.dialects.shapes import U64, Shape, Usize, decoded
+from holdfast.errors import FileRefused
+
+from .sandboxing import SandboxContext
+from .texts import Base64Text, PathText, within_u64
+
+
+class ReadFileParams(Shape):
+    wire_name = "WireFsReadFileParams"
+
+    path: PathText
+    follow_symlinks: bool | None = None
+    """False: no part of the path may be a symbolic link."""
+    sandbox: SandboxContext | None = None
+    """Read it as a command inside of this could."""
+
+
+class ReadFileResult(Shape):
+    data_base64: Base64Text
+    """The bytes, in base64."""
+
+
+class WriteFileParams(Shape):
+    wire_name = "WireFsWriteFileParams"
+
+    path: PathText
+    data_base64: str
+    """The bytes, in base64 with padding."""
+    follow_symlinks: bool | None = None
+    sandbox: SandboxContext | None = None
+
+
+class CreateDirectoryParams(Shape):
+    wire_name = "WireFsCreateDirectoryParams"
+
+    path: PathText
+    recursive: bool | None = None
+    """With all above it, and it may be there already; null is true."""
+    follow_symlinks: bool | None = None
+    sandbox: SandboxContext | None = None
+
+
+class GetMetadataParams(Shape):
+    wire_name = "WireFsGetMetadataParams"
+
+    path: PathText
+    follow_symlinks: bool | None = None
+    sandbox: SandboxContext | None = None
+
+
+class GetMetadataResult(Shape):
+    is_directory: bool
+    is_file: bool
+    """A regular file."""
+    is_symlink: bool
+    """Whether the path itself is a link; the rest is about what it leads to."""
+    size: U64
+    created_at_ms: U64
+    """In milliseconds since 1970; 0 if the file system does not tell."""
+    modified_at_ms: U64
+
+
+class CanonicalizeParams(Shape):
+    wire_name = "WireFsCanonicalizeParams"
+
+    path: PathText
+    sandbox: SandboxContext | None = None
+
+
+class CanonicalizeResult(Shape):
+    path: str
+    """URI."""
+
+
+class ReadDirectoryParams(Shape):
+    wire_name = "WireFsReadDirectoryParams"
+
+    path: PathText
+    sandbox: SandboxContext | None = None
+
+
+class DirectoryEntry(Shape):
+    """A name in a directory, with the kind of what it leads to."""
+
+    file_name: str
+    """With U+FFFD for bytes that are not UTF-8."""
+    is_directory: bool
+    is_file: bool
+    path: str | UnsetType = UNSET
+    """Told if the name is not UTF-8: the URI that names it exactly."""
+
+
+class ReadDirectoryResult(Shape):
+    entries: list[DirectoryEntry]
+    """In the directory's own order; links that lead nowhere are left out."""
+
+
+class WalkOptions(Shape):
+    wire_name = "WalkOptions"
+
+    max_depth: Usize
+    """Directories so many levels below ``path`` are entered, those further below are not; at most 64."""
+    max_directories: Usize
+    """Directories to enter, at most 10,000."""
+    max_entries: Usize
+    """Names to look at, at most 50,000."""
+    follow_directory_symlinks: bool
+    """Enter directories through links, each directory once."""
+    prune_hidden_directories: bool = False
+    """Name hidden directories, and do not enter them."""
+
+    def __post_init__(self) -> None:
+        within_u64(self.max_depth, self.max_directories, self.max_entries)
+
+
+class WalkParams(Shape):
+    wire_name = "WireFsWalkParams"
+
+    path: PathText
+    options: WalkOptions
+    sandbox: SandboxContext | None = None
+
+
+class WalkKind(Enum):
+    DIRECTORY = "directory"
+    FILE = "file"
+
+
+class FoundEntry(Shape):
+    path: str
+    """URI."""
+    kind: WalkKind
+
+
+class FoundError(Shape):
+    """Something that could not be looked at."""
+
+    path: str
+    """URI."""
+    message: str
+
+
+class WalkResult(Shape):
+    entries: list[FoundEntry]
+    """Level by level, in the order of the names; links to files and special files are left out."""
+    errors: list[FoundError]
+    truncated: bool
+    """Whether there was more than the options, or one message of about 4 MiB, let through."""
+
+
+class RemoveParams(Shape):
+    wire_name = "WireFsRemoveParams"
+
+    path: PathText
+    recursive: bool | None = None
+    """A directory with all that is in it; null is true."""
+    force: bool | None = None
+    """There need not be anything; null is true."""
+    follow_symlinks: bool | None = None
+    """A link at the end of the path is removed, not what it leads to; with false it is refused."""
+    sandbox: SandboxContext | None = None
+
+
+class CopyParams(Shape):
+    wire_name = "WireFsCopyParams"
+
+    source_path: PathText
+    destination_path: PathText
+    recursive: bool
+    """Needed for a directory."""
+    sandbox: SandboxContext | None = None
+
+
+class OpenMode(Enum):
+    READ = "read"
+    REPLACE = "replace"
+    """To write it from its beginning: it is made, or emptied, at once."""
+
+
+class OpenParams(Shape):
+    wire_name = "WireFsOpenParams"
+
+    handle_id: str
+    """The client's name for the open file, on this connection; at most 32 bytes."""
+    path: PathText
+    mode: OpenMode = OpenMode.READ
+    sandbox: SandboxContext | None = None
+
+
+class OpenResult(Shape):
+    handle_id: str
+
+
+class ReadBlockParams(Shape):
+    wire_name = "FsReadBlockParams"
+
+    handle_id: str
+    offset: U64
+    len: Usize
+    """1 to 1,048,576 bytes."""
+
+    def __post_init__(self) -> None:
+        within_u64(self.offset, self.len)
+
+
+class ReadBlockResult(Shape):
+    chunk: Base64Text
+    """The bytes, in base64."""
+    eof: bool
+    """Whether they are fewer than was asked for."""
+
+
+class WriteBlockParams(Shape):
+    wire_name = "FsWriteBlockParams"
+
+    handle_id: str
+    offset: U64
+    chunk: Base64Text
+    """1 to 1,048,576 bytes, in base64 with padding."""
+
+    def __post_init__(self) -> None:
+        within_u64(self.offset)
+
+
+class CloseParams(Shape):
+    wire_name = "FsCloseParams"
+
+    handle_id: str
+
+
+class WatchMissingParams(Shape):
+    wire_name = "FsWatchMissingParams"
+
+    watch_id: U64
+    """Larger than that of every watch before it on this connection; it takes the place of the last one."""
+    missing: list[PathText]
+    """At most 64 URIs."""
+    present: PathText | None = None
+    """URI of something that is there, and whose end is to be told too."""
+
+    def __post_init__(self) -> None:
+        within_u64(self.watch_id)
+
+
+class WatchMissingResult(Shape):
+    watching: bool
+    """False if there is nothing to wait for, or no way to hear of it."""
+
+
+class MissingChanged(Shape):
+    """Something that ``fs/watchMissing`` was about has appeared or gone.  Told once per watch."""
+
+    watch_id: U64
+
+
+# Decoding.
+
+P = TypeVar("P", bound=Shape)
+
+
+class Located(msgspec.Struct, Generic[P]):
+    """A request with its URIs read."""
+
+    params: P
+    uris: list[paths.PathUri]
+
+    @property
+    def path(self) -> str:
+        return local(self.uris[0])
+
+
+def decode(value: Any, kind: type[P], names: tuple[str, ...]) -> Located[P]:
+    params = decoded(value, kind)
+    return Located(params, [paths.parse(getattr(params, name)) for name in names])
+
+
+def located(kind: type[P], *names: str) -> Callable[[Any], Located[P]]:
+    """A decoder of params in which these members are URIs."""
+    return partial(decode, kind=kind, names=names or ("path",))
+
+
+def local(uri: paths.PathUri) -> str:
+    """The path that a URI means on this host, without dots and without a slash at its end.
+
+    Raises:
+        FileRefused: It means one on another host.
+    """
+    if uri.path is None:
+        raise FileRefused(f"'{uri.uri}' is invalid on 'linux'")
+    return "/" + os.path.normpath(uri.path).lstrip("/")
+
+
+class WriteBlock(msgspec.Struct):
+    """``fs/writeBlock`` with its bytes decoded."""
+
+    handle_id: str
+    offset: int
+    data: bytes
+
+
+def decode_write_block(value: Any) -> WriteBlock:
+    params = decoded(value, WriteBlockParams)
+    return WriteBlock(params.handle_id, params.offset, base64.decode(params.chunk))
+
+
+class WatchMissing(msgspec.Struct):
+    """``fs/watchMissing`` with its paths read; None if one of them is not of this host."""
+
+    watch_id: int
+    missing: list[str] | None
+    present: str | None
+
+
+def decode_watch_missing(value: Any) -> WatchMissing:
+    params = decoded(value, WatchMissingParams)
+    uris = [paths.parse(uri) for uri in params.missing]
+    present = None if params.present is None else paths.parse(params.present)
+    if any(uri.path is None for uri in uris) or (present is not None and present.path is None):
+        return WatchMissing(params.watch_id, None, None)
+    return WatchMissing(
+        params.watch_id, [local(uri) for uri in uris], None if present is None else local(present)
+    )

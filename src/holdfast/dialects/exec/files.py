@@ -1,0 +1,239 @@
+"""Files as wholes: reading, writing, listing, copying, removing."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import AsyncGenerator
+from typing import TYPE_CHECKING
+
+from holdfast.config import FileLimits
+from holdfast.dialects import base64, paths
+from holdfast.dialects.dialect import LongResult
+from holdfast.dialects.shapes import Nothing
+from holdfast.errors import BadRequest, FileRefused
+from holdfast.files import DirEntry, Files, OpenFile, WalkTerms
+from holdfast.wire.jsonrpc import Parts
+
+from . import file_messages as m
+from .explain import file_text
+from .handles import Handles
+from .missing import MissingWatch
+from .sandboxing import sandbox_of
+from .turns import Turn, Turns
+
+if TYPE_CHECKING:
+    from .endpoint import ExecConversation
+
+
+class FileTalk:
+    """What one connection has to do with files.  Ends with it."""
+
+    __slots__ = ("handles", "missing", "turns")
+
+    def __init__(self, limits: FileLimits) -> None:
+        self.turns = Turns(limits.connection_calls)
+        self.handles = Handles(limits)
+        self.missing = MissingWatch()
+
+    def close(self) -> None:
+        self.handles.close()
+        self.missing.stop()
+
+
+def _follows(wish: bool | None) -> bool:  # noqa: FBT001
+    return wish is not False
+
+
+async def read_file(talk: ExecConversation, request: m.Located[m.ReadFileParams]) -> Parts | LongResult:
+    """Read a regular file."""
+    params, limits = request.params, talk.endpoint.file_limits
+    sandbox = sandbox_of(params.sandbox, None)
+    path = request.path
+    turn = talk.files.turns.join(path)
+    await turn.reached()
+    try:
+        found = await _files(talk).read(
+            path, at_once=limits.at_once_bytes, follow=_follows(params.follow_symlinks), sandbox=sandbox
+        )
+    except BaseException:
+        turn.end()
+        raise
+    if not isinstance(found, bytes):
+        return _long(found, turn, limits)
+    turn.end()
+    return Parts((b'{"dataBase64":"', base64.encode(found), b'"}'))
+
+
+def _long(file: OpenFile, turn: Turn, limits: FileLimits) -> LongResult:
+    """An answer that never is in memory as a whole."""
+
+    def close() -> None:
+        file.close()
+        turn.end()
+
+    return LongResult(b'{"dataBase64":"', _pieces(file, limits), b'"}', close)
+
+
+async def _pieces(file: OpenFile, limits: FileLimits) -> AsyncGenerator[bytes, None]:
+    # A multiple of 3, so that the texts of the pieces are the text of the whole.
+    step = limits.at_once_bytes - limits.at_once_bytes % 3
+    offset = 0
+    while data := await file.read(offset, step):
+        offset += len(data)
+        if offset > limits.read_bytes:
+            # It has grown meanwhile.  A part of it must not look like all of it.
+            raise FileRefused(f"file is too large to read: limit is {limits.read_bytes} bytes")
+        yield base64.encode(data)
+        if len(data) < step:
+            return
+
+
+async def write_file(talk: ExecConversation, request: m.Located[m.WriteFileParams]) -> Nothing:
+    """Make a file of these bytes, or put them into the one that is there, in place."""
+    params = request.params
+    sandbox = sandbox_of(params.sandbox, None)
+    try:
+        data = base64.decode(params.data_base64)
+    except BadRequest as bad:
+        raise FileRefused(f"fs/writeFile requires valid base64 dataBase64: {bad}") from None
+    path = request.path
+    params.data_base64 = ""  # Not twice in memory while it waits.
+    async with talk.files.turns.take(path, changes=True):
+        follow = _follows(params.follow_symlinks)
+        await _files(talk).write(path, data, follow=follow, sandbox=sandbox)
+    return Nothing()
+
+
+async def create_directory(talk: ExecConversation, request: m.Located[m.CreateDirectoryParams]) -> Nothing:
+    """Make a directory, with all above it unless told otherwise."""
+    params = request.params
+    sandbox = sandbox_of(params.sandbox, None)
+    path = request.path
+    async with talk.files.turns.take(path, changes=True):
+        await _files(talk).make_directory(
+            path,
+            recursive=params.recursive is not False,
+            follow=_follows(params.follow_symlinks),
+            sandbox=sandbox,
+        )
+    return Nothing()
+
+
+async def get_metadata(
+    talk: ExecConversation, request: m.Located[m.GetMetadataParams]
+) -> m.GetMetadataResult:
+    """Tell what is at a path."""
+    params = request.params
+    sandbox = sandbox_of(params.sandbox, None)
+    path = request.path
+    async with talk.files.turns.take(path):
+        facts = await _files(talk).metadata(path, follow=_follows(params.follow_symlinks), sandbox=sandbox)
+    return m.GetMetadataResult(
+        is_directory=facts.directory,
+        is_file=facts.file,
+        is_symlink=facts.link,
+        size=facts.size,
+        created_at_ms=max(0, facts.created // 10**6),
+        modified_at_ms=max(0, facts.modified // 10**6),
+    )
+
+
+async def canonicalize(
+    talk: ExecConversation, request: m.Located[m.CanonicalizeParams]
+) -> m.CanonicalizeResult:
+    """Tell the path of something that is there without symbolic links."""
+    sandbox = sandbox_of(request.params.sandbox, None)
+    path = request.path
+    async with talk.files.turns.take(path):
+        return m.CanonicalizeResult(paths.to_uri(await _files(talk).canonical(path, sandbox=sandbox)))
+
+
+async def read_directory(
+    talk: ExecConversation, request: m.Located[m.ReadDirectoryParams]
+) -> m.ReadDirectoryResult:
+    """List a directory."""
+    sandbox = sandbox_of(request.params.sandbox, None)
+    path = request.path
+    async with talk.files.turns.take(path):
+        entries = await _files(talk).list(path, sandbox=sandbox)
+    return m.ReadDirectoryResult([_entry(path, entry) for entry in entries])
+
+
+def _entry(directory: str, entry: DirEntry) -> m.DirectoryEntry:
+    name = entry.name
+    if name.isascii() or (shown := _shown(name)) == name:
+        return m.DirectoryEntry(name, entry.directory, entry.file)
+    uri = paths.to_uri(os.path.join(directory, name))
+    return m.DirectoryEntry(shown, entry.directory, entry.file, uri)
+
+
+def _shown(name: str) -> str:
+    """A name as text, as far as it is text."""
+    return name.encode("utf-8", "surrogateescape").decode("utf-8", "replace")
+
+
+async def walk(talk: ExecConversation, request: m.Located[m.WalkParams]) -> m.WalkResult:
+    """List what is below a directory, level by level."""
+    sandbox = sandbox_of(request.params.sandbox, None)
+    path = request.path
+    terms = _terms(request.params.options, talk.endpoint.file_limits)
+    async with talk.files.turns.take(path):
+        found = await _files(talk).walk(path, terms, sandbox=sandbox)
+    return m.WalkResult(
+        [m.FoundEntry(entry.path, _KINDS[entry.directory]) for entry in found.entries],
+        [m.FoundError(error.path, file_text(error.number)) for error in found.errors],
+        found.truncated,
+    )
+
+
+_KINDS = {True: m.WalkKind.DIRECTORY, False: m.WalkKind.FILE}
+
+
+def _terms(options: m.WalkOptions, limits: FileLimits) -> WalkTerms:
+    most = (limits.walk_depth, limits.walk_directories, limits.walk_entries)
+    if not options.max_directories or not options.max_entries:
+        raise FileRefused("filesystem walk limits must be greater than zero")
+    asked = (options.max_depth, options.max_directories, options.max_entries)
+    if any(wish > limit for wish, limit in zip(asked, most, strict=True)):
+        raise FileRefused(
+            "filesystem walk limits exceed maximums: "
+            f"depth={most[0]}, directories={most[1]}, entries={most[2]}"
+        )
+    return WalkTerms(
+        depth=options.max_depth,
+        directories=options.max_directories,
+        entries=options.max_entries,
+        follow=options.follow_directory_symlinks,
+        prune=options.prune_hidden_directories,
+        budget=limits.walk_bytes,
+        spell=paths.to_uri,
+    )
+
+
+async def remove(talk: ExecConversation, request: m.Located[m.RemoveParams]) -> Nothing:
+    """Remove a file, a link or a directory."""
+    params = request.params
+    sandbox = sandbox_of(params.sandbox, None)
+    path = request.path
+    async with talk.files.turns.take(path, changes=True):
+        await _files(talk).remove(
+            path,
+            recursive=params.recursive is not False,
+            force=params.force is not False,
+            follow=_follows(params.follow_symlinks),
+            sandbox=sandbox,
+        )
+    return Nothing()
+
+
+async def copy(talk: ExecConversation, request: m.Located[m.CopyParams]) -> Nothing:
+    """Copy a file with its mode, a link as it is, or a directory with all that is in it."""
+    sandbox = sandbox_of(request.params.sandbox, None)
+    source, destination = (m.local(uri) for uri in request.uris)
+    async with talk.files.turns.take(source, destination, changes=True):
+        await _files(talk).copy(source, destination, recursive=request.params.recursive, sandbox=sandbox)
+    return Nothing()
+
+
+def _files(talk: ExecConversation) -> Files:
+    return talk.endpoint.backend.files

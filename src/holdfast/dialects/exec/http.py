@@ -1,0 +1,145 @@
+"""HTTP requests from this host: answered with the whole body, or with the head and the body behind it.
+
+What must hold:
+
+1. The answer comes before the first piece of a streamed body, and the last piece says that it is the last.
+2. While the client is behind, no body is received for it.
+3. Whatever ends a request, also the end of the connection, closes its response and frees its name.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Coroutine, Generator
+from typing import Any
+
+import msgspec
+
+from holdfast.backend import HttpResponse
+from holdfast.dialects import base64
+from holdfast.dialects.dialect import Sequel
+from holdfast.errors import BadRequest, HttpFailed, LimitReached
+from holdfast.web import HttpHeader, HttpRequest, check_header, is_token, parse_url, scheme_of
+from holdfast.wire.jsonrpc import Parts
+
+from . import http_messages as m
+from .endpoint import ExecConversation
+from .explain import body_text
+
+_encode = msgspec.json.Encoder().encode
+
+_LONGEST_MS = 365 * 24 * 3600 * 1000
+"""Milliseconds; longer times are legal and mean the same, but clocks overflow."""
+
+
+def request(talk: ExecConversation, asked: m.Asked) -> Coroutine[Any, Any, Parts | Sequel]:
+    """Make an HTTP request from this host."""
+    stream = asked.params.request_id if asked.params.stream_response else None
+    # The name is taken before anything else can be asked under it.
+    talk.exchanges.begin(stream)
+    try:
+        request = _request(asked)
+    except BaseException:
+        talk.exchanges.end(stream)
+        raise
+    return _exchange(talk, request, stream)
+
+
+def _request(asked: m.Asked) -> HttpRequest:
+    params = asked.params
+    if not is_token(params.method):
+        raise BadRequest("http/request method is invalid: invalid HTTP method", field="method")
+    scheme = scheme_of(params.url)
+    if scheme not in ("http", "https"):
+        raise BadRequest(f"http/request only supports http and https URLs, got {scheme}", field="url")
+    url = parse_url(params.url)
+    headers = tuple(HttpHeader(each.name, each.value, each.value_env_var) for each in params.headers)
+    for header in headers:
+        check_header(header)
+    milliseconds = params.timeout_ms
+    return HttpRequest(
+        method=params.method,
+        url=url,
+        headers=headers,
+        body=asked.body,
+        timeout=None if milliseconds is None else min(milliseconds, _LONGEST_MS) / 1000,
+        follow=params.redirect_policy is m.RedirectPolicy.FOLLOW,
+    )
+
+
+class _Turn:
+    """Waits until it is the task's own turn: before that there is no task, and timeouts need one."""
+
+    def __await__(self) -> Generator[None, None, None]:
+        yield
+
+
+async def _exchange(talk: ExecConversation, request: HttpRequest, stream: str | None) -> Parts | Sequel:
+    streams = False
+    try:
+        await _Turn()
+        response = await talk.endpoint.backend.http.request(request)
+        if stream is not None:
+            streams = True
+            return Sequel(_result(response, b""), _tell(talk, response, stream))
+        return await _whole(talk, response)
+    finally:
+        if not streams:
+            talk.exchanges.end(stream)
+
+
+async def _whole(talk: ExecConversation, response: HttpResponse) -> Parts:
+    """The answer with the body in it."""
+    most, room = talk.endpoint.http_limits.buffered_bytes, talk.endpoint.http_room
+    body = bytearray()
+    try:
+        while True:
+            await talk.exchanges.flow()
+            piece = await response.read()
+            if not piece:
+                break
+            if len(body) + len(piece) > most:
+                raise LimitReached("bytes of a buffered HTTP response", most)
+            room.take(len(piece))
+            body += piece
+        # One large answer at a time: the next one waits until the client has taken this.
+        await talk.exchanges.flow()
+        return _result(response, base64.encode(body))
+    finally:
+        room.give(len(body))
+        await response.aclose()
+
+
+def _result(response: HttpResponse, body: bytes) -> Parts:
+    headers = [m.ResponseHeader(name, value) for name, value in response.headers]
+    head = b'{"status":%d,"headers":%b,"bodyBase64":"' % (response.status, _encode(headers))
+    return Parts((head, body, b'"}'))
+
+
+async def _tell(talk: ExecConversation, response: HttpResponse, stream: str) -> None:
+    """Tell the body, piece by piece, and its end."""
+    send, most = talk.client.send, talk.endpoint.http_limits.delta_bytes
+    name, seq, failure = _encode(stream), 0, None
+    try:
+        while True:
+            await talk.exchanges.flow()
+            piece = await response.read()
+            if not piece:
+                break
+            for start in range(0, len(piece), most):
+                seq += 1
+                send(
+                    b'{"method":"http/request/bodyDelta","params":{"requestId":%b,"seq":%d,"deltaBase64":"'
+                    % (name, seq),
+                    base64.encode(piece[start : start + most]),
+                    b'","done":false,"error":null}}',
+                )
+    except HttpFailed as failed:
+        failure = body_text(failed)
+    finally:
+        # The name is free before the client can read of the end.
+        talk.exchanges.end(stream)
+        await response.aclose()
+    send(
+        b'{"method":"http/request/bodyDelta","params":{"requestId":%b,"seq":%d,"deltaBase64":"","done":true,'
+        b'"error":%b}}' % (name, seq + 1, _encode(failure))
+    )

@@ -1,0 +1,279 @@
+"""What a sandboxed command may do, from the wire to the values of ``holdfast.sandbox`` (pure).
+
+The outer shape is in camelCase, the permissions in it are not.
+"""
+
+from __future__ import annotations
+
+from enum import Enum
+from typing import Annotated
+
+import msgspec
+from msgspec import Meta
+
+from holdfast import sandbox as model
+from holdfast.dialects import paths
+from holdfast.dialects.shapes import Shape
+from holdfast.errors import BadRequest
+
+from .texts import PathText, checked, within_u64
+
+
+class SandboxLevel(Enum):
+    """Means nothing here."""
+
+    DISABLED = "disabled"
+    RESTRICTED_TOKEN = "restricted-token"  # noqa: S105  (no password)
+    ELEVATED = "elevated"
+    MXC = "mxc"
+
+
+class ProxySettingsMode(Enum):
+    """Means nothing here."""
+
+    RECONCILE = "reconcile"
+    PRESERVE_DURING_BOOTSTRAP = "preserve-during-bootstrap"
+
+
+class SandboxOverride(Enum):
+    """Means nothing here."""
+
+    NO_OVERRIDE = "noOverride"
+    ESCALATED = "escalatedSandboxWithRestrictions"
+    BYPASS = "bypassSandboxFirstAttempt"
+
+
+class NetworkAccess(Enum):
+    RESTRICTED = "restricted"
+    ENABLED = "enabled"
+
+
+class EntryAccess(Enum):
+    READ = "read"
+    WRITE = "write"
+    DENY = "deny"
+    NONE = "none"
+    """The same as ``deny``."""
+
+
+class MissingPath(Enum):
+    SKIP = "skip"
+
+
+class LeastProtection(Enum):
+    """How well something inside a writable place must be kept from being written."""
+
+    HARD = "hard"
+    """By the kernel."""
+    SOFT = "soft"
+    """By the server; a program that races against it may get through."""
+    NONE = "none"
+
+
+class Root(msgspec.Struct, tag="root", tag_field="kind"):
+    wire_union = "FileSystemSpecialPath"
+
+
+class Minimal(msgspec.Struct, tag="minimal", tag_field="kind"):
+    """What programs need to run at all."""
+
+
+class ProjectRoots(msgspec.Struct, tag="project_roots", tag_field="kind"):
+    subpath: str | None = None
+
+
+class WorkingDirectory(msgspec.Struct, tag="current_working_directory", tag_field="kind"):
+    """The former name of ``project_roots``."""
+
+    subpath: str | None = None
+
+
+class Tmpdir(msgspec.Struct, tag="tmpdir", tag_field="kind"):
+    """What ``TMPDIR`` of the command says."""
+
+
+class SlashTmp(msgspec.Struct, tag="slash_tmp", tag_field="kind"):
+    """``/tmp``."""
+
+
+class UnknownPlace(msgspec.Struct, tag="unknown", tag_field="kind"):
+    """Passed over."""
+
+    path: str
+    subpath: str | None = None
+
+
+SpecialPlace = Root | Minimal | WorkingDirectory | ProjectRoots | Tmpdir | SlashTmp | UnknownPlace
+
+
+def _read_path(uri: str) -> str:
+    found = paths.parse(uri)
+    if found.path is None:
+        raise BadRequest(f"invalid sandbox permission path URI: '{found.uri}' is invalid on 'linux'")
+    return found.path
+
+
+PermissionPath = Annotated[str, checked(_read_path)]
+
+
+class PathEntry(msgspec.Struct, tag="path", tag_field="type"):
+    wire_union = "ExecFileSystemPath"
+
+    path: PermissionPath
+    """A ``file:`` URI."""
+
+
+class PatternEntry(msgspec.Struct, tag="glob_pattern", tag_field="type"):
+    pattern: str
+    """``*`` and ``?`` stay inside a directory, ``**`` does not; relative to ``cwd``."""
+
+
+class SpecialEntry(msgspec.Struct, tag="special", tag_field="type"):
+    value: SpecialPlace
+
+
+class PermissionEntry(msgspec.Struct):
+    wire_name = "ExecFileSystemSandboxEntry"
+
+    path: PathEntry | PatternEntry | SpecialEntry
+    access: EntryAccess
+    missing_path_behavior: MissingPath | None = None
+
+
+class Restricted(msgspec.Struct, tag="restricted", tag_field="type"):
+    wire_union = "ExecManagedFileSystemPermissions"
+
+    entries: list[PermissionEntry]
+    glob_scan_max_depth: Annotated[int, Meta(ge=1, title="usize")] | None = None
+    """How many directories deep ``**`` looks."""
+
+    def __post_init__(self) -> None:
+        within_u64(self.glob_scan_max_depth)
+
+
+class Unrestricted(msgspec.Struct, tag="unrestricted", tag_field="type"):
+    pass
+
+
+class Managed(msgspec.Struct, tag="managed", tag_field="type"):
+    wire_union = "ExecPermissionProfile"
+
+    file_system: Restricted | Unrestricted
+    network: NetworkAccess
+
+
+class Disabled(msgspec.Struct, tag="disabled", tag_field="type"):
+    """No sandbox."""
+
+
+class External(msgspec.Struct, tag="external", tag_field="type"):
+    """Somebody else's sandbox keeps the files."""
+
+    network: NetworkAccess
+
+
+class SandboxContext(Shape):
+    wire_name = "WireFileSystemSandboxContext"
+
+    permissions: Managed | Disabled | External
+    windows_sandbox_level: SandboxLevel
+    """Required, and means nothing here."""
+    cwd: PathText | None = None
+    """What relative patterns are relative to; that of the process if there is one."""
+    workspace_roots: list[PathText] = msgspec.field(default_factory=list)
+    """What ``project_roots`` stands for."""
+    windows_sandbox_private_desktop: bool = False
+    windows_sandbox_proxy_settings_mode: ProxySettingsMode | None = None
+    use_legacy_landlock: bool = False
+    """Means nothing here: what keeps the sandbox is chosen when the server starts."""
+    sandbox_override: SandboxOverride | None = None
+    user_home_dir: PathText | None = None
+    temporary_directories: list[PathText] | None = None
+    protects_subpaths: LeastProtection | None = None
+    """The least that is good enough; null is ``soft``."""
+
+
+_ACCESS = {
+    EntryAccess.READ: model.Access.READ,
+    EntryAccess.WRITE: model.Access.WRITE,
+    EntryAccess.DENY: model.Access.DENY,
+    EntryAccess.NONE: model.Access.DENY,
+}
+_LEAST = {
+    None: model.Protection.SOFT,
+    LeastProtection.HARD: model.Protection.HARD,
+    LeastProtection.SOFT: model.Protection.SOFT,
+    LeastProtection.NONE: model.Protection.NONE,
+}
+_DYNAMIC = (ProjectRoots, WorkingDirectory)
+
+
+def sandbox_of(context: SandboxContext | None, cwd: str | None) -> model.Sandbox | None:
+    """What is asked for; None if nothing is to be kept from anything.
+
+    Args:
+        cwd: The directory of the process, if there is one.
+
+    Raises:
+        BadRequest: A path is not one of this host, or the directory is missing.
+    """
+    if context is None:
+        return None
+    directory = cwd
+    if context.cwd is not None:
+        directory = _local(context.cwd, "sandbox cwd")
+    roots = tuple(_local(uri, "sandbox workspace root") for uri in context.workspace_roots)
+    permissions = context.permissions
+    if isinstance(permissions, Disabled):
+        return None
+    network = permissions.network is NetworkAccess.ENABLED
+    entries: tuple[model.Entry, ...] | None = None
+    depth = None
+    if isinstance(permissions, Managed) and isinstance(permissions.file_system, Restricted):
+        if directory is None and any(_needs_directory(entry) for entry in permissions.file_system.entries):
+            raise BadRequest("file system sandbox context with dynamic permissions requires cwd")
+        entries = tuple(
+            model.Entry(place, _ACCESS[entry.access], if_there=entry.missing_path_behavior is not None)
+            for entry in permissions.file_system.entries
+            if (place := _place(entry.path)) is not None
+        )
+        depth = permissions.file_system.glob_scan_max_depth
+    return model.Sandbox(
+        entries, network, directory or "/", roots, depth, least=_LEAST[context.protects_subpaths]
+    )
+
+
+def _needs_directory(entry: PermissionEntry) -> bool:
+    match entry.path:
+        case SpecialEntry(value=value):
+            return isinstance(value, _DYNAMIC)
+        case PatternEntry(pattern=pattern):
+            return not pattern.startswith("/")
+    return False
+
+
+def _place(path: PathEntry | PatternEntry | SpecialEntry) -> str | model.Named | model.Pattern | None:
+    match path:
+        case PathEntry(path=uri):
+            return _read_path(uri)
+        case PatternEntry(pattern=pattern):
+            return model.Pattern(pattern)
+        case SpecialEntry(value=ProjectRoots(subpath=below) | WorkingDirectory(subpath=below)):
+            return model.Named(model.Where.PROJECT_ROOTS, below or "")
+        case SpecialEntry(value=Root()):
+            return model.Named(model.Where.ROOT)
+        case SpecialEntry(value=Minimal()):
+            return model.Named(model.Where.MINIMAL)
+        case SpecialEntry(value=Tmpdir()):
+            return model.Named(model.Where.TMPDIR)
+        case SpecialEntry(value=SlashTmp()):
+            return model.Named(model.Where.SLASH_TMP)
+    return None
+
+
+def _local(uri: str, what: str) -> str:
+    found = paths.parse(uri)
+    if found.path is None:
+        uri, host = found.uri, "this exec-server host"
+        raise BadRequest(f"{what} URI `{uri}` is not valid on {host}: '{uri}' is invalid on 'linux'")
+    return found.path

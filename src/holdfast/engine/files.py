@@ -1,0 +1,220 @@
+"""The files of this host: what is asked for is done in threads, and nothing waits on the loop."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import errno
+import os
+from collections.abc import Callable, Sequence
+from functools import partial
+from typing import TypeVar
+
+from holdfast.config import FileLimits
+from holdfast.errors import FileFailed
+from holdfast.files import DirEntry, Metadata, OpenFile, Purpose, Walk, WalkTerms
+from holdfast.host.files import blocks, copying, listing, making, removal, watch, whole
+from holdfast.host.files.reach import Reach
+from holdfast.host.sandbox.rules import resolve
+from holdfast.host.text import to_bytes, to_text
+from holdfast.poller import Poller
+from holdfast.sandbox import Sandbox
+
+from .watching import LocalWatch, Watching
+from .workers import Workers
+
+T = TypeVar("T")
+
+
+class LocalFiles:
+    """Implements ``files.Files``."""
+
+    def __init__(
+        self,
+        loop: asyncio.AbstractEventLoop,
+        poller: Poller,
+        limits: FileLimits | None = None,
+        *,
+        tmpdir: str | None = None,
+    ) -> None:
+        """``tmpdir`` is what a sandbox means by that name."""
+        self._limits = limits or FileLimits()
+        self.workers = Workers(self._limits.threads, loop, "holdfast-files")
+        self._watching = Watching(poller)
+        self._tmpdir = tmpdir
+
+    async def read(
+        self, path: str, *, at_once: int, follow: bool = True, sandbox: Sandbox | None = None
+    ) -> bytes | OpenFile:
+        def work() -> bytes | int:
+            reach = self._reach(sandbox, follow=follow)
+            return whole.read(reach, to_bytes(path), at_once=at_once, limit=self._limits.read_bytes)
+
+        found = await self._run(work, undo=_let_go)
+        return LocalFile(found, self.workers) if isinstance(found, int) else found
+
+    async def write(
+        self, path: str, data: bytes, *, follow: bool = True, sandbox: Sandbox | None = None
+    ) -> None:
+        await self._do(sandbox, whole.write, path, data, follow=follow)
+
+    async def make_directory(
+        self, path: str, *, recursive: bool, follow: bool = True, sandbox: Sandbox | None = None
+    ) -> None:
+        work = partial(making.make_directory, recursive=recursive)
+        await self._do(sandbox, work, path, follow=follow)
+
+    async def metadata(self, path: str, *, follow: bool = True, sandbox: Sandbox | None = None) -> Metadata:
+        return await self._do(sandbox, whole.metadata, path, follow=follow)
+
+    async def canonical(self, path: str, *, sandbox: Sandbox | None = None) -> str:
+        return to_text(await self._do(sandbox, whole.canonical, path))
+
+    async def list(self, path: str, *, sandbox: Sandbox | None = None) -> Sequence[DirEntry]:
+        return await self._do(sandbox, partial(listing.listed, limit=self._limits.entries), path)
+
+    async def walk(self, path: str, terms: WalkTerms, *, sandbox: Sandbox | None = None) -> Walk:
+        return await self._do(sandbox, listing.walk, path, terms)
+
+    async def remove(
+        self,
+        path: str,
+        *,
+        recursive: bool,
+        force: bool,
+        follow: bool = True,
+        sandbox: Sandbox | None = None,
+    ) -> None:
+        work = partial(removal.remove, recursive=recursive, force=force)
+        await self._do(sandbox, work, path, follow=follow)
+
+    async def copy(
+        self, source: str, destination: str, *, recursive: bool, sandbox: Sandbox | None = None
+    ) -> None:
+        work = partial(copying.copy, recursive=recursive)
+        await self._do(sandbox, work, source, to_bytes(destination))
+
+    async def open(self, path: str, purpose: Purpose, *, sandbox: Sandbox | None = None) -> OpenFile:
+        def work() -> int:
+            return whole.open_for(self._reach(sandbox), to_bytes(path), purpose)
+
+        return LocalFile(await self._run(work, _let_go), self.workers)
+
+    async def watch_missing(
+        self, missing: Sequence[str], present: str | None, told: Callable[[], None]
+    ) -> LocalWatch | None:
+        paths = [to_bytes(path) for path in missing]
+        there = None if present is None else to_bytes(present)
+        plan = await self._run(partial(watch.plan, paths, there), _close_plan)
+        if plan is None:
+            return None
+        try:
+            watching = self._watching.add(plan, told)
+        except OSError:
+            return None  # The kernel has no more watches.
+        try:
+            # It may have come while we were at it.
+            if not await self._run(partial(watch.appeared, paths)):
+                return watching
+        except BaseException:
+            watching.stop()
+            raise
+        watching.stop()
+        return None
+
+    def close(self) -> None:
+        """Watch nothing any more, and let the threads end.  A call that hangs is left behind."""
+        self._watching.close()
+        self.workers.close()
+
+    # How it is done.
+
+    async def _do(
+        self,
+        sandbox: Sandbox | None,
+        work: Callable[..., T],
+        path: str,
+        *facts: object,
+        follow: bool = True,
+    ) -> T:
+        return await self._run(lambda: work(self._reach(sandbox, follow=follow), to_bytes(path), *facts))
+
+    def _reach(self, sandbox: Sandbox | None, *, follow: bool = True) -> Reach:
+        """In a thread, because the rules depend on what is on the disk."""
+        if sandbox is None or sandbox.entries is None:
+            return Reach(follow=follow)
+        return Reach(resolve(sandbox, self._tmpdir), follow=follow)
+
+    async def _run(self, work: Callable[[], T], undo: Callable[[T], None] | None = None) -> T:
+        return await run(self.workers, work, undo=undo)
+
+
+class LocalFile:
+    """A file of this host, opened.  Implements ``files.OpenFile``.
+
+    It is not closed while a thread uses it: the number of its descriptor could be
+    another file's by then.
+    """
+
+    __slots__ = ("_closed", "_fd", "_users", "_workers")
+
+    def __init__(self, fd: int, workers: Workers) -> None:
+        self._fd = fd
+        self._workers = workers
+        self._users = 0
+        self._closed = False
+
+    async def read(self, offset: int, length: int) -> bytes:
+        return await self._use(partial(blocks.read, self._fd, offset, length))
+
+    async def write(self, offset: int, data: bytes) -> None:
+        await self._use(partial(blocks.write, self._fd, offset, data))
+
+    async def _use(self, work: Callable[[], T]) -> T:
+        if self._closed:
+            raise FileFailed(errno.EBADF)
+        self._users += 1
+        return await run(self._workers, work, over=self._on_over)
+
+    def _on_over(self) -> None:
+        self._users -= 1
+        self._end()
+
+    def close(self) -> None:
+        self._closed = True
+        self._end()
+
+    def _end(self) -> None:
+        if self._closed and not self._users and self._fd >= 0:
+            # On some disks that takes its time, too.
+            fd, self._fd = self._fd, -1
+            self._workers.post(partial(_close, fd))
+
+
+async def run(
+    workers: Workers,
+    work: Callable[[], T],
+    *,
+    undo: Callable[[T], None] | None = None,
+    over: Callable[[], None] | None = None,
+) -> T:
+    """The result of something that the system may not want to do."""
+    try:
+        return await workers.run(work, undo=undo, over=over)
+    except OSError as error:
+        raise FileFailed(error.errno or 0) from error
+
+
+def _close(fd: int) -> None:
+    with contextlib.suppress(OSError):
+        os.close(fd)
+
+
+def _let_go(found: object) -> None:
+    if isinstance(found, int):
+        _close(found)
+
+
+def _close_plan(plan: watch.Plan | None) -> None:
+    if plan is not None:
+        plan.close()

@@ -1,0 +1,194 @@
+"""The interface of everything that has files: values, and what may be asked (pure).
+
+Paths are absolute, without dots and without a slash at the end.  Bytes outside
+UTF-8 are carried as lone surrogates, so every name can be told and used again.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from enum import Enum
+from typing import Protocol
+
+from .sandbox import Sandbox
+
+
+@dataclass(frozen=True, slots=True)
+class Metadata:
+    """What is known of something without opening it."""
+
+    directory: bool
+    file: bool
+    """A regular file: neither a directory nor a device, a pipe or a socket."""
+    link: bool
+    """Whether the path itself is a symbolic link; the rest is about what it leads to."""
+    size: int
+    created: int
+    """Nanoseconds since 1970; 0 if the file system does not tell."""
+    modified: int
+    """The same of its last change."""
+
+
+@dataclass(slots=True)
+class DirEntry:
+    """A name in a directory, with the kind of what it leads to."""
+
+    name: str
+    directory: bool
+    file: bool
+
+
+@dataclass(frozen=True, slots=True)
+class WalkTerms:
+    """How far a walk goes."""
+
+    depth: int
+    """Directories that are so many levels below the first are entered, those further below are not."""
+    directories: int
+    """Directories to enter."""
+    entries: int
+    """Names to look at, also those that are left out of the answer."""
+    follow: bool
+    """Enter directories through symbolic links, each directory once."""
+    prune: bool
+    """Do not enter hidden directories."""
+    budget: int
+    """How long the texts of all entries and errors may be together, with something for each of them."""
+    spell: Callable[[str], str]
+    """How a path is told.  Called in whatever thread does the work, because there may be many."""
+
+
+@dataclass(slots=True)
+class WalkEntry:
+    path: str
+    """As the terms spell it."""
+    directory: bool
+
+
+@dataclass(slots=True)
+class WalkError:
+    """Something that could not be looked at."""
+
+    path: str
+    """As the terms spell it."""
+    number: int
+    """The system's error number."""
+
+
+@dataclass(slots=True)
+class Walk:
+    """What a walk has found, level by level and in the order of the names."""
+
+    entries: list[WalkEntry]
+    errors: list[WalkError]
+    truncated: bool
+    """Whether the terms kept it from finding more.  Depth does not count."""
+
+
+class Purpose(Enum):
+    """What a file is opened for."""
+
+    READ = "read"
+    REPLACE = "replace"
+    """To write it from its beginning: it is made, or emptied, at once."""
+
+
+class OpenFile(Protocol):
+    """A file that was opened.  Whoever has it closes it."""
+
+    async def read(self, offset: int, length: int) -> bytes:
+        """The bytes from there on; fewer than asked for only at the end of the file.
+
+        Raises:
+            FileFailed: The system would not read it.
+        """
+
+    async def write(self, offset: int, data: bytes) -> None:
+        """Write all of it there.  What is skipped becomes zeros."""
+
+    def close(self) -> None:
+        """Let go of it, at once or when the calls that are under way are over.  May be called twice."""
+
+
+class FileWatch(Protocol):
+    """Somebody who waits for something to appear."""
+
+    def stop(self) -> None:
+        """Tell nothing any more.  May be called twice."""
+
+
+class Files(Protocol):
+    """Files on the host of a backend.
+
+    A call takes as long as the disk takes, and holds up nobody else.  One that was
+    cancelled may still have its effect; what it opened is closed.  With ``follow``
+    false no part of the path may be a symbolic link.  With a ``sandbox`` everything
+    behaves as if done by a command inside of it, whatever others do to links and
+    names meanwhile.
+
+    Raises:
+        FileFailed: The system would not do it, or the sandbox forbids it.
+        FileRefused: What is there is nothing to which this can be done.
+    """
+
+    async def read(
+        self, path: str, *, at_once: int, follow: bool = True, sandbox: Sandbox | None = None
+    ) -> bytes | OpenFile:
+        """A regular file: its bytes, or, if there are more than ``at_once``, the open file."""
+
+    async def write(
+        self, path: str, data: bytes, *, follow: bool = True, sandbox: Sandbox | None = None
+    ) -> None:
+        """Make a file of these bytes, or put them into the one that is there."""
+
+    async def make_directory(
+        self, path: str, *, recursive: bool, follow: bool = True, sandbox: Sandbox | None = None
+    ) -> None:
+        """Make a directory; if ``recursive`` with all above it, and it may be there already."""
+
+    async def metadata(
+        self, path: str, *, follow: bool = True, sandbox: Sandbox | None = None
+    ) -> Metadata: ...
+
+    async def canonical(self, path: str, *, sandbox: Sandbox | None = None) -> str:
+        """The path of something that is there, without symbolic links."""
+
+    async def list(self, path: str, *, sandbox: Sandbox | None = None) -> Sequence[DirEntry]:
+        """What is in a directory, in its own order; links that lead nowhere are left out.
+
+        Raises:
+            TooManyEntries: There are more than can be told.
+        """
+
+    async def walk(self, path: str, terms: WalkTerms, *, sandbox: Sandbox | None = None) -> Walk:
+        """What is below a directory; nothing if it is none."""
+
+    async def remove(
+        self,
+        path: str,
+        *,
+        recursive: bool,
+        force: bool,
+        follow: bool = True,
+        sandbox: Sandbox | None = None,
+    ) -> None:
+        """Remove a file, a link or a directory; with ``force`` there need not be anything."""
+
+    async def copy(
+        self, source: str, destination: str, *, recursive: bool, sandbox: Sandbox | None = None
+    ) -> None:
+        """Copy a file with its mode, a link as it is, or a directory with all that is in it."""
+
+    async def open(self, path: str, purpose: Purpose, *, sandbox: Sandbox | None = None) -> OpenFile:
+        """A regular file, to be used piece by piece."""
+
+    async def watch_missing(
+        self, missing: Sequence[str], present: str | None, told: Callable[[], None]
+    ) -> FileWatch | None:
+        """Have ``told`` called once, when one of the missing paths, or a missing parent of one, appears.
+
+        Also when ``present``, or a directory above any of them, goes.  None if there is
+        nothing to wait for, or no way to hear of it: one of the paths is there, a link is
+        on the way, ``present`` is missing.
+        """

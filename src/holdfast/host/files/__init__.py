@@ -1,0 +1,1 @@
+"""Files: the work itself, behind rules that hold whatever others do meanwhile."""

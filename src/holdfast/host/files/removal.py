@@ -1,0 +1,94 @@
+"""Removing files, links and whole trees."""
+
+from __future__ import annotations
+
+import errno
+import os
+import stat
+from itertools import islice
+
+from holdfast.errors import FileRefused, FileUnsupported
+from holdfast.sandbox import Access
+
+from .reach import Reach, Spot, failure, join, real_path
+
+_BATCH = 1000
+"""Names taken from a directory at a time: what is removed need not be remembered."""
+
+_INSIDE = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
+
+
+def remove(reach: Reach, path: bytes, *, recursive: bool, force: bool) -> None:
+    """Remove a file, a link or a directory; with ``force`` there need not be anything."""
+    if recursive and not reach.follow:
+        raise FileUnsupported("recursive no-follow removal is unsupported")
+    try:
+        with reach.spot(path) as spot:  # The root is in no directory, and so is never removed.
+            _remove(reach, spot, recursive=recursive)
+    except FileNotFoundError:
+        if not force:
+            raise
+
+
+def _remove(reach: Reach, spot: Spot, *, recursive: bool) -> None:
+    mode = os.stat(spot.name, dir_fd=spot.directory, follow_symlinks=False).st_mode
+    if stat.S_ISLNK(mode) and not reach.follow:
+        reach.check_spot(spot, Access.READ)
+        raise FileRefused("path contains a symbolic link")
+    reach.check_spot(spot, Access.WRITE)
+    if not stat.S_ISDIR(mode):
+        os.unlink(spot.name, dir_fd=spot.directory)
+        return
+    if reach.ruled and not reach.allows_below(join(real_path(spot.directory), spot.name), Access.WRITE):
+        raise failure(errno.EROFS)
+    if recursive:
+        _empty(spot)
+    os.rmdir(spot.name, dir_fd=spot.directory)
+
+
+def _empty(spot: Spot) -> None:
+    """Remove everything in a directory.
+
+    Holds one descriptor however deep it is.  On the way up it is checked that the
+    directory above is the one from which we came: a tree that is moved meanwhile
+    must not lead us out of it.
+    """
+    fd = os.open(spot.name, _INSIDE, dir_fd=spot.directory)
+    above: list[tuple[bytes, int, int]] = []
+    try:
+        while True:
+            deeper = _sweep(fd)
+            if deeper is not None:
+                facts = os.fstat(fd)
+                below = os.open(deeper, _INSIDE, dir_fd=fd)
+                above.append((deeper, facts.st_dev, facts.st_ino))
+            elif above:
+                name, *identity = above.pop()
+                below = os.open(b"..", _INSIDE, dir_fd=fd)
+                facts = os.fstat(below)
+                if [facts.st_dev, facts.st_ino] != identity:
+                    os.close(below)
+                    raise failure(errno.ESTALE)
+                os.rmdir(name, dir_fd=below)
+            else:
+                return
+            os.close(fd)
+            fd = below
+    finally:
+        os.close(fd)
+
+
+def _sweep(fd: int) -> bytes | None:
+    """Remove all but directories; give the first of those, None if nothing is left."""
+    while True:
+        with os.scandir(fd) as scan:
+            batch = [
+                (os.fsencode(entry.name), entry.is_dir(follow_symlinks=False))
+                for entry in islice(scan, _BATCH)
+            ]
+        if not batch:
+            return None
+        for name, is_directory in batch:
+            if is_directory:
+                return name
+            os.unlink(name, dir_fd=fd)

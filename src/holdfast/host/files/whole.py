@@ -1,0 +1,133 @@
+"""Whole files: reading, writing, and what is known of them."""
+
+from __future__ import annotations
+
+import errno
+import os
+import stat
+
+from holdfast.errors import FileRefused
+from holdfast.files import Metadata, Purpose
+
+from . import kernel
+from .reach import Reach, failure, real_path
+
+_STEP = 1 << 20
+"""Bytes of one read while nobody knows how many there are."""
+
+
+def read(reach: Reach, path: bytes, *, at_once: int, limit: int) -> bytes | int:
+    """A regular file: its bytes, or, if there are more than ``at_once``, its descriptor."""
+    fd = open_regular(reach, path)
+    try:
+        size = os.fstat(fd).st_size
+        if size > limit:
+            raise FileRefused(f"file is too large to read: limit is {limit} bytes")
+        # It may have grown, and some files of the kernel's do not tell their size.
+        data = _read_all(fd, at_once, size) if size <= at_once else None
+    except BaseException:
+        os.close(fd)
+        raise
+    if data is None:
+        return fd
+    os.close(fd)
+    return data
+
+
+def _read_all(fd: int, most: int, expected: int) -> bytes | None:
+    """The rest of a file; None if there is more than ``most``."""
+    pieces = [os.read(fd, expected + 1)]
+    count = len(pieces[0])
+    while pieces[-1] and count <= most:
+        pieces.append(os.read(fd, _STEP))
+        count += len(pieces[-1])
+    return b"".join(pieces) if count <= most else None
+
+
+def open_regular(reach: Reach, path: bytes) -> int:
+    """A regular file, opened for reading.  Whatever else is there is refused without being opened."""
+    if path == b"/" and not reach.follow:
+        raise FileRefused("path must name an entry")
+    with reach.find(path) as found:
+        mode = os.fstat(found).st_mode
+        if stat.S_ISLNK(mode):
+            raise failure(errno.ELOOP)
+        if stat.S_ISSOCK(mode):
+            raise failure(errno.ENXIO)  # As the kernel says to whoever opens one.
+        if not stat.S_ISREG(mode):
+            raise _not_a_file(reach, path)
+        return reach.reopen(found, os.O_RDONLY)
+
+
+def write(reach: Reach, path: bytes, data: bytes) -> None:
+    """Make a file of these bytes, or put them into the one that is there."""
+    fd = create(reach, path)
+    try:
+        write_all(fd, data)
+    finally:
+        os.close(fd)
+
+
+def create(reach: Reach, path: bytes, *, regular: bool = False) -> int:
+    """A file to write to, empty; if it has to be ``regular``, nothing else is touched."""
+    if path == b"/" and not reach.follow:
+        raise FileRefused("path must name an entry")
+    if reach.follow and not regular:
+        return reach.create(path)
+    fd = reach.create(path, flags=0)
+    try:
+        if not stat.S_ISREG(os.fstat(fd).st_mode):
+            raise _not_a_file(reach, path)
+        os.ftruncate(fd, 0)
+    except BaseException:
+        os.close(fd)
+        raise
+    return fd
+
+
+def _not_a_file(reach: Reach, path: bytes) -> FileRefused:
+    if not reach.follow:
+        return FileRefused("path is not a regular file")
+    return FileRefused(f"path `{path.decode('utf-8', 'replace')}` is not a file")
+
+
+def write_all(fd: int, data: bytes) -> None:
+    rest = memoryview(data)
+    while rest:
+        rest = rest[os.write(fd, rest) :]
+
+
+def open_for(reach: Reach, path: bytes, purpose: Purpose) -> int:
+    """A file to be used piece by piece."""
+    if purpose is Purpose.READ:
+        return open_regular(reach, path)
+    return create(reach, path, regular=True)
+
+
+def metadata(reach: Reach, path: bytes) -> Metadata:
+    """What is known of something."""
+    with reach.find(path, last=False) as found:
+        facts = os.fstat(found)
+        if not stat.S_ISLNK(facts.st_mode):
+            return _metadata(found, facts, link=False)
+    if not reach.follow:
+        raise FileRefused("path contains a symbolic link")
+    with reach.find(path) as found:
+        return _metadata(found, os.fstat(found), link=True)
+
+
+def _metadata(fd: int, facts: os.stat_result, *, link: bool) -> Metadata:
+    return Metadata(
+        directory=stat.S_ISDIR(facts.st_mode),
+        file=stat.S_ISREG(facts.st_mode),
+        link=link,
+        size=facts.st_size,
+        created=kernel.birth_time(fd),
+        modified=facts.st_mtime_ns,
+    )
+
+
+def canonical(reach: Reach, path: bytes) -> bytes:
+    """The path of something that is there, without symbolic links."""
+    with reach.find(path) as found:
+        return real_path(found)

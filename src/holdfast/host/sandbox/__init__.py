@@ -1,0 +1,1 @@
+"""Sandboxes: from a policy to what the kernel is told."""

@@ -1,0 +1,60 @@
+"""What a warden needs to put a command into its sandbox."""
+
+from __future__ import annotations
+
+import os
+from dataclasses import dataclass, field
+
+from holdfast.sandbox import Denial
+
+
+class Held:
+    """A descriptor that is open for as long as somebody has this object."""
+
+    __slots__ = ("_fd",)
+
+    def __init__(self, fd: int) -> None:
+        self._fd = fd
+
+    def fileno(self) -> int:
+        return self._fd
+
+    def __del__(self) -> None:
+        os.close(self._fd)
+
+
+@dataclass(frozen=True, slots=True)
+class Cage:
+    """A sandbox, ready to be entered."""
+
+    filter: bytes
+    """For seccomp."""
+    ruleset: Held | None = None
+    """For Landlock."""
+    wrapper: bytes | None = None
+    """The path of bubblewrap."""
+    arguments: Held | None = None
+    """What to tell it."""
+    masks: tuple[bytes, ...] = ()
+    """Directories to make for it, and to take away."""
+    rules: tuple[bytes, ...] = ()
+    """For the witness: a letter and a path each."""
+    witness: bool = False
+    guard: bool = False
+    """Whether the witness also refuses what the kernel cannot."""
+    powerless: bool = False
+    """Whether what only root may is given up; bubblewrap does that itself."""
+
+    @property
+    def handed(self) -> Held | None:
+        """What is handed over with the order."""
+        return self.ruleset or self.arguments
+
+
+@dataclass(slots=True)
+class Caged:
+    """What is known of a command in its sandbox."""
+
+    exact: bool
+    """Whether there is a witness."""
+    denials: list[Denial] = field(default_factory=list)

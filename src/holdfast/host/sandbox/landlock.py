@@ -1,0 +1,139 @@
+"""Landlock: rules that the kernel keeps for a process and all its children, without mounts or privileges.
+
+A ruleset is a descriptor.  It is made here, and entered by the command itself
+just before its program runs.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import os
+import stat
+import struct
+from collections.abc import Callable
+
+from holdfast.sandbox import Access, Rules
+
+_CREATE, _ADD = 444, 445
+_VERSION = 1
+_BENEATH = 1
+
+_EXECUTE, _WRITE_FILE, _READ_FILE, _READ_DIR = 1 << 0, 1 << 1, 1 << 2, 1 << 3
+_REFER, _TRUNCATE, _IOCTL_DEV = 1 << 13, 1 << 14, 1 << 15
+_MAKE_CHAR, _MAKE_BLOCK = 1 << 6, 1 << 11
+_FIRST = (1 << 13) - 1
+"""All rights of the first version."""
+_ABSTRACT_SOCKETS, _SIGNALS = 1 << 0, 1 << 1
+
+_READING = _EXECUTE | _READ_FILE | _READ_DIR
+_OF_FILES = _EXECUTE | _WRITE_FILE | _READ_FILE | _TRUNCATE | _IOCTL_DEV
+
+LEAST = 3
+"""The version from which a file cannot be cut short any more by whoever may not write it."""
+SCOPES = 6
+"""The version from which signals and abstract sockets stay inside."""
+
+DEVICES = ("/dev/null", "/dev/zero", "/dev/full", "/dev/random", "/dev/urandom", "/dev/tty")
+"""What every command may write to."""
+_ALWAYS_READABLE = ("/proc",)
+
+_libc = ctypes.CDLL(None, use_errno=True)
+_syscall: Callable[..., int] = _libc.syscall
+
+
+def version() -> int:
+    """Which version the kernel has; 0 for none."""
+    return max(0, _syscall(_CREATE, None, ctypes.c_size_t(0), ctypes.c_uint32(_VERSION)))
+
+
+def ruleset(rules: Rules) -> int:
+    """A descriptor of a ruleset.  What ``shortfalls`` lists it does not keep.
+
+    Raises:
+        OSError: The kernel refused.
+    """
+    known = version()
+    if rules.access("/") is Access.WRITE and len(rules.rules) == 1:
+        handled = 0 if known >= SCOPES else _REFER
+    else:
+        handled = _handled(known)
+    fd = _create(handled, _ABSTRACT_SOCKETS | _SIGNALS if known >= SCOPES else 0)
+    try:
+        if handled:
+            writing = handled & ~(_MAKE_CHAR | _MAKE_BLOCK)
+            for rule in rules.rules:
+                if rule.access is not Access.DENY and not rule.missing and not rule.link:
+                    _add(fd, rule.path, writing if rule.access is Access.WRITE else handled & _READING)
+            for path in DEVICES:
+                _add(fd, path, handled & _OF_FILES)
+            for path in _ALWAYS_READABLE:
+                _add(fd, path, handled & _READING)
+    except BaseException:
+        os.close(fd)
+        raise
+    return fd
+
+
+def shortfalls(rules: Rules) -> tuple[list[str], list[str]]:
+    """Paths whose rule Landlock cannot keep, because it can only allow more further down.
+
+    First those that can be read although they are denied, then those that can
+    only be written although they must not be.
+    """
+    readable, writable = [], []
+    for rule in rules.rules:
+        above = rules.above(rule)
+        if rule.access is Access.DENY and above and not rule.missing:
+            readable.append(rule.path)
+        elif rule.access < above and above is Access.WRITE:
+            writable.append(rule.path)
+    return readable, writable
+
+
+def weaknesses(known: int) -> list[str]:
+    """What is possible although no rule allows it."""
+    found = [
+        "attributes of files (mode, owner, times, extended attributes) can be changed everywhere",
+        "names and attributes of files can be seen everywhere",
+        "processes of the host can be seen, and the priority of those of the same user be changed",
+        "System V shared memory, semaphores and message queues of the same user can be used",
+    ]
+    if known < SCOPES:
+        found.append("processes outside can be sent signals")
+    return found
+
+
+def _handled(known: int) -> int:
+    rights = _FIRST | _REFER | _TRUNCATE
+    return rights | _IOCTL_DEV if known >= 5 else rights
+
+
+def _create(handled: int, scoped: int) -> int:
+    attributes = struct.pack("=3Q", handled, 0, scoped)
+    return _check(_syscall(_CREATE, attributes, ctypes.c_size_t(len(attributes)), ctypes.c_uint32(0)))
+
+
+def _add(fd: int, path: str, rights: int) -> None:
+    try:
+        # What was a directory a moment ago may be a link by now.
+        place = os.open(path, os.O_PATH | os.O_NOFOLLOW | os.O_CLOEXEC)
+    except OSError:
+        return  # Gone, or not here: there is nothing to allow.
+    try:
+        kind = os.fstat(place).st_mode
+        if stat.S_ISLNK(kind):
+            return
+        if not stat.S_ISDIR(kind):
+            rights &= _OF_FILES
+        beneath = struct.pack("=Qi", rights, place)
+        if rights:
+            _check(_syscall(_ADD, fd, _BENEATH, beneath, ctypes.c_uint32(0)))
+    finally:
+        os.close(place)
+
+
+def _check(result: int) -> int:
+    if result < 0:
+        number = ctypes.get_errno()
+        raise OSError(number, os.strerror(number))
+    return result

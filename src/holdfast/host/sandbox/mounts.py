@@ -1,0 +1,89 @@
+"""Rules as arguments of bubblewrap (pure)."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+from holdfast.sandbox import Access, Rule, Rules, depth, parent
+
+_NAMESPACES = ("--unshare-user", "--unshare-pid", "--unshare-ipc")
+
+
+def arguments(rules: Rules, *, network: bool, hidden: str, proc: Sequence[str] = ()) -> list[str]:
+    """What to tell bubblewrap.
+
+    Args:
+        network: Whether the host's network is left to the command.
+        hidden: An empty file that nobody may read, to be put over others.
+        proc: What in ``/proc`` is the host's, and not to be written.
+    """
+    top = rules.access("/")
+    told = ["--die-with-parent", "--as-pid-1", *_NAMESPACES, *([] if network else ["--unshare-net"])]
+    told += [*(_bind(top, "/") if top else ("--tmpfs", "/")), "--dev", "/dev", "--proc", "/proc"]
+    for path in proc:
+        told += ["--ro-bind", path, path]
+    shut: list[str] = ["/"] if top is Access.DENY else []
+    mounts = {rule.path: list(_mount(rule, rules, shut, hidden)) for rule in rules.rules if not rule.link}
+    mounts = {path: list(_bind(Access.WRITE, path)) for path in pinned(rules)} | {
+        path: mount for path, mount in mounts.items() if mount
+    }
+    for path in sorted(mounts, key=lambda path: (depth(path), path)):
+        if path != "/":
+            told += mounts[path]
+    # Now that everything below is in its place.
+    for path in reversed(shut):
+        told += ["--remount-ro", path]
+    return [*told, "--cap-drop", "ALL"]
+
+
+def _mount(rule: Rule, rules: Rules, shut: list[str], hidden: str) -> Iterator[str]:
+    above = rules.above(rule)
+    if rule.missing:
+        yield from ("--perms", "0000" if rule.access is Access.DENY else "0555", "--tmpfs", rule.path)
+        shut.append(rule.path)
+    elif rule.access is Access.DENY:
+        if above is Access.DENY and not _is_inside_of_another(rule, rules):
+            return
+        if rule.file:
+            yield from ("--ro-bind", hidden, rule.path)
+        else:
+            below = any(other.path.startswith(rule.path + "/") and other.access for other in rules.rules)
+            yield from ("--perms", "0111" if below else "0000", "--tmpfs", rule.path)
+            shut.append(rule.path)
+    elif rule.access is not above:
+        yield from _bind(rule.access, rule.path)
+    if rule.access and rules.access("/") is Access.DENY:
+        for alias in rule.aliases:
+            yield from _bind(rule.access, alias)
+
+
+def _bind(access: Access, path: str) -> tuple[str, str, str]:
+    return ("--bind" if access is Access.WRITE else "--ro-bind", path, path)
+
+
+def _is_inside_of_another(rule: Rule, rules: Rules) -> bool:
+    """Whether some rule above it says more than that nothing is listed."""
+    others = [other.path.rstrip("/") + "/" for other in rules.rules if other is not rule]
+    return any(rule.path.startswith(other) for other in others)
+
+
+def pinned(rules: Rules) -> set[str]:
+    """Directories that must not be moved away with what is protected below them.
+
+    A directory in which something is mounted can be renamed, one on which
+    something is mounted cannot: so it is mounted on itself.
+    """
+    found: set[str] = set()
+    for rule in rules.rules:
+        if rule.access is Access.WRITE or rules.above(rule) is not Access.WRITE:
+            continue
+        path = parent(rule.path)
+        while path != "/" and rules.access(parent(path)) is Access.WRITE:
+            found.add(path)
+            path = parent(path)
+    return found
+
+
+def masks(rules: Rules) -> list[str]:
+    """Directories that must be there for the mounts, and for nothing else."""
+    return [rule.path for rule in rules.rules if rule.missing]

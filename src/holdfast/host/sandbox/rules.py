@@ -1,0 +1,159 @@
+"""From a policy to rules: what the entries mean on this host, at this moment."""
+
+from __future__ import annotations
+
+import os
+import stat
+from collections.abc import Iterator
+from dataclasses import replace
+
+from holdfast.errors import BadRequest
+from holdfast.sandbox import Access, Entry, Named, Pattern, Rule, Rules, Sandbox, Where
+
+from .patterns import expand
+
+PROTECTED = (".git", ".agents", ".codex", ".aws")
+"""Names directly below a writable place that stay as they are: who writes them can do more than it seems."""
+
+_MINIMAL = ("/bin", "/sbin", "/usr", "/etc", "/lib", "/lib64", "/nix/store", "/run/current-system/sw")
+_POINTER_MOST = 4096
+"""Bytes of a ``.git`` file that are looked at."""
+
+EVERYTHING = Rules([Rule("/", Access.WRITE)])
+
+
+def resolve(sandbox: Sandbox, tmpdir: str | None) -> Rules:
+    """What may be done where.  It asks the disk, and may take as long as that does.
+
+    Args:
+        tmpdir: ``TMPDIR`` of the command.
+
+    Raises:
+        BadRequest: A pattern cannot be looked for.
+    """
+    if sandbox.entries is None:
+        return EVERYTHING
+    found: dict[str, Rule] = {}
+    named: set[str] = set()
+    for entry in sandbox.entries:
+        if isinstance(entry.place, Named) and entry.place.where is Where.MINIMAL and entry.access:
+            entry = Entry(entry.place, Access.READ)
+        for path in _paths(entry, sandbox, tmpdir):
+            if "\0" in path:
+                raise BadRequest(f"a path of the sandbox contains a NUL byte: {path!r}")
+            rule = _rule(path, entry)
+            if rule is None:
+                continue
+            named |= {path, rule.path}
+            found[rule.path] = _stronger(rule, found.get(rule.path))
+    asked = Rules(list(found.values()))
+    for rule in asked.rules:
+        if rule.access is Access.WRITE and not rule.file:
+            for kept in _protected(rule.path, named):
+                # Protection only ever takes away: what a link or a file names must not become readable by it.
+                if asked.access(kept.path) is Access.WRITE:
+                    found.setdefault(kept.path, kept)
+    return _without_what_is_covered(Rules(list(found.values())))
+
+
+def _stronger(rule: Rule, other: Rule | None) -> Rule:
+    """Which of two rules for one path counts; it keeps the other names of both."""
+    if other is None:
+        return rule
+    first, second = (rule, other) if _rank(rule.access) > _rank(other.access) else (other, rule)
+    return replace(first, aliases=tuple(dict.fromkeys((*first.aliases, *second.aliases))))
+
+
+def _rank(access: Access) -> int:
+    """For one and the same path: deny over write over read."""
+    return 3 if access is Access.DENY else access
+
+
+def _paths(entry: Entry, sandbox: Sandbox, tmpdir: str | None) -> Iterator[str]:
+    match entry.place:
+        case Pattern(text=text) if entry.access is Access.DENY:
+            yield from expand(text, sandbox.cwd, sandbox.pattern_depth)
+        case Named(where=Where.ROOT):
+            yield "/"
+        case Named(where=Where.MINIMAL):
+            yield from _MINIMAL
+        case Named(where=Where.PROJECT_ROOTS, below=below):
+            for root in sandbox.roots:
+                yield os.path.join(root, below.lstrip("/")) if below else root
+        case Named(where=Where.TMPDIR):
+            if tmpdir and tmpdir.startswith("/"):
+                yield tmpdir
+        case Named(where=Where.SLASH_TMP):
+            if os.path.isdir("/tmp"):  # noqa: S108  (the place that the policy names)
+                yield "/tmp"  # noqa: S108
+        case str() as path:
+            yield path
+
+
+def _rule(path: str, entry: Entry) -> Rule | None:
+    """The rule for one path; None if there is nothing to rule."""
+    path = os.path.normpath("/" + path.lstrip("/"))
+    real = os.path.realpath(path)
+    try:
+        facts = os.lstat(real)
+    except OSError:
+        if entry.access is not Access.DENY or entry.if_there:
+            return None
+        return Rule(real, entry.access, missing=True)
+    aliases = () if real == path else (path,)
+    is_file = not stat.S_ISDIR(facts.st_mode)
+    return Rule(real, entry.access, missing=_is_mask(facts), file=is_file, aliases=aliases)
+
+
+def _protected(root: str, named: set[str]) -> Iterator[Rule]:
+    # What we cannot make the command cannot, either; and there would be no place for a mask.
+    can_make = os.access(root, os.W_OK | os.X_OK, effective_ids=True)
+    for name in PROTECTED:
+        path = os.path.join(root, name)
+        if path in named:
+            continue
+        try:
+            facts = os.lstat(path)
+        except OSError:
+            if can_make:
+                yield Rule(path, Access.READ, missing=True)
+            continue
+        if stat.S_ISLNK(facts.st_mode):
+            yield Rule(path, Access.READ, file=True, link=True)
+            path = os.path.realpath(path)
+            try:
+                facts = os.lstat(path)
+            except OSError:
+                continue
+        is_file = not stat.S_ISDIR(facts.st_mode)
+        yield Rule(path, Access.READ, missing=_is_mask(facts), file=is_file)
+        if is_file and name == ".git" and (target := _pointed_at(path)) is not None:
+            yield Rule(target, Access.READ)
+
+
+def _is_mask(facts: os.stat_result) -> bool:
+    """Whether it is only there because some sandbox covers it; see ``confine.c``."""
+    return stat.S_ISDIR(facts.st_mode) and facts.st_mode & 0o7222 == 0o1000
+
+
+def _pointed_at(path: str) -> str | None:
+    """The directory that a ``.git`` file names."""
+    try:
+        with open(path, "rb", opener=_without_waiting) as file:
+            text = os.fsdecode(file.read(_POINTER_MOST))
+    except OSError:
+        return None
+    word, _, target = text.partition(":")
+    if word != "gitdir" or not (target := target.strip()) or "\0" in target:
+        return None
+    target = os.path.realpath(os.path.join(os.path.dirname(path), target))
+    return target if os.path.isdir(target) else None
+
+
+def _without_waiting(path: str, flags: int) -> int:
+    return os.open(path, flags | os.O_NONBLOCK)
+
+
+def _without_what_is_covered(rules: Rules) -> Rules:
+    """Without rules for what is not there and could not come into being."""
+    return Rules([rule for rule in rules.rules if not rule.missing or rules.above(rule) is Access.WRITE])

@@ -1,0 +1,205 @@
+"""Params of every kind to every method about files: errors have a code and words, and nothing breaks."""
+
+from __future__ import annotations
+
+import asyncio
+import shutil
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from tests.fakes.client import Client, Refusal
+from tests.fakes.file_talk import uri
+from tests.fakes.server import Program, eventually_sync, open_files, program_at
+from tests.fakes.tree import grow
+
+CODES = {-32600, -32602, -32603, -32004}
+
+# Nothing here may ever name a place outside of the tree: some methods remove what they are given.
+# No dots that lead up, no text that could be a URI, and no link of the tree leaves it.
+NAMES = ["f", "d", "a", "sub", "b", "up", "empty", "lf", "ld", "dang", "loop", "fifo", "sock", "new", ".", ""]
+ODD_NAMES = ["%FF", "%2F", "%C3%A9", "a%20b", "n" * 256, "%F0%9F%98%80", "\U0001f600", "new%0A"]
+TEXT = st.text(max_size=40).filter(lambda text: ":" not in text)
+NUMBERS = st.one_of(
+    st.integers(-2, 70_000),
+    st.sampled_from([2**31, 2**32, 2**53, 2**63 - 1, 2**63, 2**64 - 1, 2**64, 2**70, -(2**63)]),
+    st.floats(allow_nan=False, allow_infinity=False),
+)
+JUNK = st.recursive(
+    st.one_of(st.none(), st.booleans(), NUMBERS, TEXT),
+    lambda inner: st.one_of(st.lists(inner, max_size=3), st.dictionaries(TEXT, inner, max_size=3)),
+    max_leaves=6,
+)
+FLAG = st.one_of(st.booleans(), st.none(), JUNK)
+
+
+@dataclass
+class Scene:
+    """A client that lives as long as the examples do."""
+
+    runner: asyncio.Runner
+    talking: Client
+    server: Program
+    url: str
+    root: Path
+
+    def plant(self) -> None:
+        """Make the tree as it was before examples were at it."""
+        if self.root.is_dir():
+            shutil.rmtree(self.root)
+        self.root.unlink(missing_ok=True)
+        self.root.mkdir()
+        grow(self.root)
+
+    def ask(self, method: str, params: Any) -> None:
+        refusal = self.runner.run(self._refusal(method, params))
+        assert refusal is None or refusal.code in CODES
+        assert refusal is None or not refusal.text.startswith("internal error in")
+
+    async def _refusal(self, method: str, params: Any) -> Refusal | None:
+        try:
+            await self.talking.call(method, params)
+        except Refusal as refusal:
+            return refusal
+        return None
+
+
+@pytest.fixture(scope="module")
+def scene(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Scene]:
+    root = tmp_path_factory.mktemp("fuzz") / "tree"
+    with program_at("--endpoint", "exec") as (server, url), asyncio.Runner() as runner:
+        talking = runner.run(Client.open(url))
+        yield Scene(runner, talking, server, url, root)
+        runner.run(talking.close())
+
+
+@st.composite
+def paths(draw: st.DrawFn) -> str:
+    """A URI inside of the tree; ``U:`` stands for its root."""
+    return "/".join(["U:", *draw(st.lists(st.sampled_from(NAMES + ODD_NAMES), max_size=4))])
+
+
+PATH = st.one_of(paths(), paths(), JUNK)
+ENTRY = st.fixed_dictionaries(
+    {
+        "path": st.one_of(
+            st.fixed_dictionaries({"type": st.just("path"), "path": paths()}),
+            st.just({"type": "special", "value": {"kind": "root"}}),
+            st.fixed_dictionaries({"type": st.just("glob_pattern"), "pattern": TEXT}),
+        ),
+        "access": st.sampled_from(["read", "write", "deny", "none", "other"]),
+    }
+)
+SANDBOX = st.one_of(
+    st.none(),
+    JUNK,
+    st.fixed_dictionaries(
+        {
+            "permissions": st.fixed_dictionaries(
+                {
+                    "type": st.sampled_from(["managed", "disabled", "external"]),
+                    "file_system": st.fixed_dictionaries(
+                        {"type": st.just("restricted"), "entries": st.lists(ENTRY, max_size=4)}
+                    ),
+                    "network": st.sampled_from(["restricted", "enabled"]),
+                }
+            ),
+            "windowsSandboxLevel": st.just("disabled"),
+            "cwd": st.one_of(st.none(), paths()),
+        }
+    ),
+)
+HANDLE = st.one_of(st.sampled_from(["a", "b", "c", "", "x" * 33]), JUNK)
+DATA = st.one_of(st.sampled_from(["", "aGk=", "aGkh" * 100, "*", "aGk"]), JUNK)
+OPTIONS = st.one_of(
+    JUNK,
+    st.fixed_dictionaries(
+        {
+            "maxDepth": NUMBERS,
+            "maxDirectories": NUMBERS,
+            "maxEntries": NUMBERS,
+            "followDirectorySymlinks": FLAG,
+        },
+        optional={"pruneHiddenDirectories": FLAG},
+    ),
+)
+SWITCHES = {"followSymlinks": FLAG, "sandbox": SANDBOX}
+METHODS: dict[str, tuple[dict[str, Any], dict[str, Any]]] = {
+    "fs/readFile": ({"path": PATH}, SWITCHES),
+    "fs/writeFile": ({"path": PATH, "dataBase64": DATA}, SWITCHES),
+    "fs/createDirectory": ({"path": PATH}, {"recursive": FLAG, **SWITCHES}),
+    "fs/getMetadata": ({"path": PATH}, SWITCHES),
+    "fs/canonicalize": ({"path": PATH}, {"sandbox": SANDBOX}),
+    "fs/readDirectory": ({"path": PATH}, {"sandbox": SANDBOX}),
+    "fs/walk": ({"path": PATH, "options": OPTIONS}, {"sandbox": SANDBOX}),
+    "fs/remove": ({"path": PATH}, {"recursive": FLAG, "force": FLAG, **SWITCHES}),
+    "fs/copy": ({"sourcePath": PATH, "destinationPath": PATH, "recursive": FLAG}, {"sandbox": SANDBOX}),
+    "fs/open": (
+        {"handleId": HANDLE, "path": PATH},
+        {"mode": st.one_of(st.sampled_from(["read", "replace"]), JUNK), "sandbox": SANDBOX},
+    ),
+    "fs/readBlock": ({"handleId": HANDLE, "offset": NUMBERS, "len": NUMBERS}, {}),
+    "fs/writeBlock": ({"handleId": HANDLE, "offset": st.integers(-1, 5000), "chunk": DATA}, {}),
+    "fs/close": ({"handleId": HANDLE}, {}),
+    "fs/watchMissing": (
+        {"watchId": NUMBERS, "missing": st.one_of(st.lists(PATH, max_size=4), JUNK)},
+        {"present": st.one_of(st.none(), PATH)},
+    ),
+}
+
+
+def placed(value: Any, root: str) -> Any:
+    """The value with the tree's own URI in it."""
+    match value:
+        case str():
+            return value.replace("U:", root)
+        case list():
+            return [placed(each, root) for each in value]
+        case dict():
+            return {name: placed(each, root) for name, each in value.items()}
+    return value
+
+
+@pytest.mark.slow
+@pytest.mark.timeout(120)
+@pytest.mark.parametrize("method", METHODS)
+@settings(max_examples=100, deadline=None, suppress_health_check=list(HealthCheck))
+@given(data=st.data())
+def test_whatever_is_asked_is_answered(scene: Scene, method: str, data: st.DataObject) -> None:
+    required, optional = METHODS[method]
+    params = data.draw(st.one_of(st.fixed_dictionaries(required, optional=optional), JUNK))
+    scene.plant()
+
+    scene.ask(method, placed(params, uri(scene.root)))
+
+
+@pytest.mark.slow
+def test_nothing_is_left_behind(scene: Scene) -> None:
+    """Runs in any order with the others: the server has afterwards what it had before."""
+    scene.plant()
+    scene.runner.run(_ask_often(scene, 1))  # From then on the server has what it needs for watches.
+    held = open_files(scene.server.pid)
+
+    scene.runner.run(_ask_often(scene, 200))
+
+    eventually_sync(lambda: open_files(scene.server.pid) <= held)
+    assert scene.runner.run(scene.talking.call("environment/status")) == {"status": "ready"}
+
+
+async def _ask_often(scene: Scene, times: int) -> None:
+    other = await Client.open(scene.url)
+    path = {"path": uri(scene.root / "d" / "sub" / "b")}
+    for number in range(times):
+        answers = other.post_together(
+            ("fs/readFile", path),
+            ("fs/open", {**path, "handleId": str(number % 100)}),
+            ("fs/readDirectory", {"path": uri(scene.root)}),
+            ("fs/watchMissing", {"watchId": number + 1, "missing": [uri(scene.root / "none")]}),
+        )
+        await asyncio.wait(answers)
+    await other.close()

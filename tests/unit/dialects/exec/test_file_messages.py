@@ -1,0 +1,100 @@
+"""What clients say about files."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from holdfast.dialects import paths
+from holdfast.dialects.exec import file_messages as m
+from holdfast.errors import BadRequest, FileRefused
+
+
+@pytest.mark.parametrize(
+    ("uri", "path"),
+    [
+        ("file:///a/b", "/a/b"),
+        ("file:///a/b/", "/a/b"),
+        ("file:", "/"),
+        ("file:////a//b", "/a/b"),
+        ("file:///a%2F..%2Fb", "/b"),
+        ("file:///%2F%2Fa", "/a"),
+        ("file:///%FF", "/\udcff"),
+    ],
+)
+def test_a_uri_means_one_path(uri: str, path: str) -> None:
+    """Whatever dots and slashes are in it, encoded or not."""
+    assert m.local(paths.parse(uri)) == path
+
+
+def test_a_path_of_another_host_is_refused() -> None:
+    with pytest.raises(FileRefused, match="'file://h/x' is invalid on 'linux'"):
+        m.local(paths.parse("file://h/x"))
+
+
+def test_uris_are_read_when_params_are() -> None:
+    """So that what is wrong with them is said in the same order as everything else."""
+    decode = m.located(m.CopyParams, "source_path", "destination_path")
+    found = decode({"sourcePath": "file:///a", "destinationPath": "file:///b", "recursive": True})
+
+    assert [m.local(uri) for uri in found.uris] == ["/a", "/b"]
+    assert found.path == "/a"
+    with pytest.raises(BadRequest, match="relative URL without a base"):
+        decode({"sourcePath": "file:///a", "destinationPath": "b", "recursive": True})
+
+
+@pytest.mark.parametrize(
+    ("decode", "params", "words"),
+    [
+        (m.located(m.ReadFileParams), {}, "missing field `path`"),
+        (m.located(m.ReadFileParams), None, "invalid type: null, expected struct WireFsReadFileParams"),
+        (m.located(m.ReadFileParams), {"path": 1}, "invalid type: number, expected a string"),
+        (
+            m.located(m.ReadFileParams),
+            {"path": "file:///a", "followSymlinks": "x"},
+            'invalid type: string "x", expected a boolean',
+        ),
+        (m.located(m.WalkParams), {"path": "file:///a"}, "missing field `options`"),
+        (
+            m.located(m.WalkParams),
+            {"path": "file:///", "options": {"maxDepth": 2**64}},
+            "invalid number",
+        ),
+        (
+            m.located(m.OpenParams),
+            {"handleId": "h", "path": "file:///", "mode": "x"},
+            "unknown variant `x`, expected `read` or `replace`",
+        ),
+        (m.decode_write_block, {"handleId": "h", "offset": 2**64, "chunk": ""}, "invalid number"),
+        (m.decode_write_block, {"handleId": "h", "offset": 0, "chunk": "*"}, "Invalid symbol 42, offset 0."),
+        (m.decode_watch_missing, {"watchId": 2**64, "missing": []}, "invalid number"),
+        (
+            m.decode_watch_missing,
+            {"watchId": 1, "missing": ["x"]},
+            "invalid URI: relative URL without a base",
+        ),
+        (m.decode_watch_missing, {"watchId": 1, "missing": 5}, "invalid type: number, expected a sequence"),
+    ],
+)
+def test_what_does_not_fit_is_said_in_the_words_of_the_reference(
+    decode: Any, params: Any, words: str
+) -> None:
+    with pytest.raises(BadRequest) as refused:
+        decode(params)
+
+    assert str(refused.value) == words
+
+
+def test_bytes_of_a_block_are_decoded() -> None:
+    block = m.decode_write_block({"handleId": "h", "offset": 3, "chunk": "aGk="})
+
+    assert (block.handle_id, block.offset, block.data) == ("h", 3, b"hi")
+
+
+def test_paths_of_a_watch_are_read() -> None:
+    watch = {"watchId": 1, "missing": ["file:///a/"], "present": "file:///b"}
+
+    assert m.decode_watch_missing(watch) == m.WatchMissing(1, ["/a"], "/b")
+    for foreign in ({"missing": ["file://h/a"]}, {"present": "file://h/a"}):
+        assert m.decode_watch_missing({**watch, **foreign}) == m.WatchMissing(1, None, None)

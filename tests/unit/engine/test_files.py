@@ -1,0 +1,189 @@
+"""The files of this host, from the loop."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import threading
+from collections.abc import AsyncIterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from holdfast.config import FileLimits
+from holdfast.engine import files as engine_files
+from holdfast.engine.files import LocalFile, LocalFiles
+from holdfast.engine.workers import Workers
+from holdfast.errors import FileFailed, FileRefused
+from holdfast.files import DirEntry, Purpose, WalkTerms
+from holdfast.host.files import blocks, watch
+from holdfast.sandbox import Access, Entry, Sandbox
+from tests.fakes.file_talk import local_files
+from tests.fakes.process import eventually
+
+
+@pytest.fixture
+async def files() -> AsyncIterator[LocalFiles]:
+    async with local_files(FileLimits(read_bytes=100, threads=4)) as made:
+        yield made
+
+
+async def test_everything_that_can_be_asked(files: LocalFiles, tmp_path: Path) -> None:
+    root = str(tmp_path.resolve())
+    terms = WalkTerms(9, 9, 9, follow=False, prune=False, budget=999, spell=str)
+
+    await files.make_directory(f"{root}/d/e", recursive=True)
+    await files.write(f"{root}/d/f", b"hello")
+    await files.copy(f"{root}/d/f", f"{root}/d/g", recursive=False)
+    await files.remove(f"{root}/d/e", recursive=False, force=False)
+    walk = await files.walk(root, terms)
+
+    assert await files.read(f"{root}/d/g", at_once=9) == b"hello"
+    assert (await files.metadata(f"{root}/d/f")).size == 5
+    assert await files.canonical(f"{root}/d/../d/f") == f"{root}/d/f"
+    assert await files.list(root) == [DirEntry("d", directory=True, file=False)]
+    assert [entry.path for entry in walk.entries] == [f"{root}/d", f"{root}/d/f", f"{root}/d/g"]
+
+
+async def test_failures_of_the_system_have_a_number(files: LocalFiles, tmp_path: Path) -> None:
+    with pytest.raises(FileFailed) as failed:
+        await files.read(str(tmp_path / "none"), at_once=9)
+    (tmp_path / "large").write_bytes(bytes(101))
+    with pytest.raises(FileRefused):
+        await files.read(str(tmp_path / "large"), at_once=9)
+
+    assert failed.value.number == 2
+
+
+async def test_a_sandbox_is_asked(files: LocalFiles, tmp_path: Path) -> None:
+    path = str(tmp_path.resolve() / "f")
+    box = Sandbox((Entry(str(tmp_path), Access.READ),), network=False, cwd="/")
+    free = Sandbox(None, network=False, cwd="/")
+
+    with pytest.raises(FileFailed) as refused:
+        await files.write(path, b"", sandbox=box)
+    await files.write(path, b"x", sandbox=free)
+
+    assert refused.value.number == 30
+    assert await files.read(path, at_once=9, sandbox=box) == b"x"
+
+
+async def test_an_open_file_is_used_piece_by_piece(files: LocalFiles, tmp_path: Path) -> None:
+    path = str(tmp_path / "f")
+    writing = await files.open(path, Purpose.REPLACE)
+    await writing.write(2, b"hello")
+    reading = await files.read(path, at_once=3)
+
+    assert isinstance(reading, LocalFile)
+    assert await reading.read(0, 99) == b"\0\0hello"
+    for each in (reading, writing):
+        each.close()
+        each.close()
+    with pytest.raises(FileFailed) as closed:
+        await reading.read(0, 1)
+    assert closed.value.number == 9
+
+
+def nobody() -> None:
+    """Is told nothing."""
+
+
+def is_open(path: Path) -> bool:
+    links = Path("/proc/self/fd").iterdir()
+    return any(os.path.realpath(link) == str(path) for link in links)
+
+
+async def test_a_file_in_use_is_closed_when_nobody_uses_it(
+    files: LocalFiles, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The number of a descriptor that is closed too soon may be another file's when a thread reads it."""
+    path, gate = tmp_path.resolve() / "f", threading.Event()
+    path.write_bytes(b"x")
+    file = await files.open(str(path), Purpose.READ)
+    read = blocks.read
+
+    def slow_read(*facts: Any) -> bytes:
+        gate.wait()
+        return read(*facts)
+
+    monkeypatch.setattr(blocks, "read", slow_read)
+    task = asyncio.ensure_future(file.read(0, 1))
+    await asyncio.sleep(0)
+    task.cancel()
+    await asyncio.wait([task])
+    file.close()
+    still_open = is_open(path)
+    gate.set()
+
+    await eventually(lambda: not is_open(path))
+    assert still_open
+
+
+async def test_what_a_cancelled_call_opens_is_closed(
+    files: LocalFiles, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path = tmp_path.resolve() / "f"
+    path.write_bytes(bytes(50))
+    opened: list[bool] = []
+    gate = threading.Event()
+    run = Workers.run
+
+    async def run_slowly(self: Workers, call: Any, **facts: Any) -> Any:
+        def work() -> Any:
+            result = call()
+            opened.append(is_open(path))
+            gate.wait()
+            return result
+
+        return await run(self, work, **facts)
+
+    monkeypatch.setattr(Workers, "run", run_slowly)
+    for call in (files.open(str(path), Purpose.READ), files.read(str(path), at_once=9)):
+        task = asyncio.ensure_future(call)
+        await eventually(lambda: bool(opened))
+        task.cancel()
+        await asyncio.wait([task])
+        opened.pop()
+    gate.set()
+
+    await eventually(lambda: not is_open(path))
+
+
+async def test_a_watch_is_set_up_or_not(
+    files: LocalFiles, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    told: list[bool] = []
+    missing = [str(tmp_path / "n")]
+
+    assert await files.watch_missing([], None, nobody) is None
+    found = await files.watch_missing(missing, str(tmp_path), lambda: told.append(True))
+    assert found is not None
+    (tmp_path / "n").touch()
+    await eventually(lambda: told == [True])
+    assert await files.watch_missing(missing, None, nobody) is None
+
+    (tmp_path / "n").unlink()
+    monkeypatch.setattr(watch, "appeared", lambda _: True)
+    assert await files.watch_missing(missing, None, nobody) is None
+
+    def fail(_: object) -> bool:
+        raise OSError(5, "")
+
+    monkeypatch.setattr(watch, "appeared", fail)
+    with pytest.raises(FileFailed):
+        await files.watch_missing(missing, None, nobody)
+
+    def refuse(*_: object) -> LocalFile:
+        raise OSError(28, "")
+
+    monkeypatch.setattr(files._watching, "add", refuse)
+    assert await files.watch_missing(missing, None, nobody) is None
+
+
+async def test_a_plan_that_nobody_waits_for_is_closed(tmp_path: Path) -> None:
+    before = len(os.listdir("/proc/self/fd"))
+    for plan in (watch.plan([os.fsencode(tmp_path / "n")], None), None):
+        engine_files._close_plan(plan)
+
+    assert len(os.listdir("/proc/self/fd")) == before

@@ -1,0 +1,96 @@
+"""Sandboxed processes of the backend on this host."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+from collections.abc import AsyncIterator
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from holdfast.engine.local import LocalBackend
+from holdfast.errors import BadRequest, SandboxUnavailable
+from holdfast.host.environ import Environment
+from holdfast.host.info import host_info
+from holdfast.host.sandbox.ladder import Ladder
+from holdfast.host.spawn import Spawner
+from holdfast.host.warden import compiled
+from holdfast.model import Denied, Kind, Spec
+from holdfast.sandbox import Access, Denial, Entry, Named, Pattern, Sandbox, Where
+from tests.fakes.process import PATIENCE, command, nothing_left, open_files, sh
+from tests.fakes.recorder import finished
+
+ROOT = Entry(Named(Where.ROOT), Access.READ)
+
+
+@pytest.fixture(params=["compiled", "python"])
+async def caged(request: pytest.FixtureRequest) -> AsyncIterator[LocalBackend]:
+    """A backend with the best sandbox there is, and one without a helper."""
+    before = open_files()
+    ladder = Ladder(compiled() if request.param == "compiled" else None)
+    guarantees = ladder.guarantees
+    if guarantees.backing is None or (request.param == "compiled" and not guarantees.exact):
+        ladder.close()
+        pytest.skip(guarantees.reason or "there is no witness")
+    loop = asyncio.get_running_loop()
+    backend = LocalBackend(Spawner(Environment({}), ladder=ladder), host_info(), loop)
+    yield backend
+    await backend.aclose()
+    await nothing_left(before)
+
+
+def confined(spec: Spec, *entries: Entry) -> Spec:
+    return replace(spec, sandbox=Sandbox((ROOT, *entries), network=False, cwd="/"))
+
+
+async def test_what_sandboxes_are_worth_is_told_of_the_host(caged: LocalBackend) -> None:
+    """The same object each time: it is asked for by every client."""
+    assert caged.info.sandboxes.backing is not None
+    assert caged.info is caged.info
+    assert replace(caged.info, sandboxes=host_info().sandboxes) == host_info()
+
+
+async def test_a_process_that_fails_of_its_sandbox_says_so(caged: LocalBackend, tmp_path: Path) -> None:
+    exact = caged.info.sandboxes.exact
+    process = await caged.start(confined(sh(f"mkdir {tmp_path}/new")))
+    await finished(process)
+
+    end = process.exit
+    assert end is not None
+    denials = (Denial("mkdir", f"{tmp_path.resolve()}/new"),) if exact else ()
+    assert end.denied == Denied(failed=True, exact=exact, denials=denials)
+    assert end.outcome.kind is Kind.SANDBOX_DENIED
+    assert os.listdir(tmp_path) == []
+
+
+async def test_a_process_that_does_what_it_may_ends_like_any_other(caged: LocalBackend) -> None:
+    process = await caged.start(confined(sh("echo out; exit 3")))
+    await finished(process)
+
+    assert process.exit is not None
+    assert (process.exit.code, process.exit.outcome.kind) == (3, Kind.EXIT)
+    assert process.exit.denied == Denied(failed=False, exact=caged.info.sandboxes.exact)
+
+
+async def test_a_policy_that_makes_no_sense_is_refused(caged: LocalBackend) -> None:
+    with pytest.raises(BadRequest):
+        await caged.start(confined(command("true"), Entry(Pattern("/**"), Access.DENY)))
+
+
+async def test_without_sandboxes_one_is_refused_and_nothing_runs(
+    backend: LocalBackend, tmp_path: Path
+) -> None:
+    with pytest.raises(SandboxUnavailable):
+        await backend.start(confined(command("touch", f"{tmp_path}/ran")))
+
+    assert os.listdir(tmp_path) == []
+
+
+async def test_many_start_at_once(caged: LocalBackend) -> None:
+    """Their cages are made in threads."""
+    started = await asyncio.gather(*(caged.start(confined(sh(f"exit {number}"))) for number in range(10)))
+    ends = [await process.wait(PATIENCE) for process in started]
+
+    assert [end and end.code for end in ends] == list(range(10))

@@ -1,0 +1,99 @@
+"""Threads for calls that may take as long as a disk takes."""
+
+from __future__ import annotations
+
+import asyncio
+import threading
+from collections.abc import Iterator
+
+import pytest
+
+from holdfast.engine.workers import Workers
+from tests.fakes.process import eventually
+
+
+@pytest.fixture
+async def workers() -> Iterator[Workers]:  # type: ignore[misc]  # A generator is what a fixture is.
+    made = Workers(2, asyncio.get_running_loop(), "test")
+    yield made
+    made.close()
+
+
+async def test_a_call_runs_in_another_thread(workers: Workers) -> None:
+    assert await workers.run(threading.get_ident) != threading.get_ident()
+
+
+async def test_what_a_call_raises_is_raised(workers: Workers) -> None:
+    def fail() -> None:
+        raise KeyError("x")
+
+    with pytest.raises(KeyError):
+        await workers.run(fail)
+
+
+async def test_threads_are_made_when_needed_and_not_more_than_allowed(workers: Workers) -> None:
+    gate = threading.Event()
+    names = {await workers.run(lambda: threading.current_thread().name) for _ in range(5)}
+    stuck = [asyncio.ensure_future(workers.run(gate.wait)) for _ in range(2)]
+    queued = asyncio.ensure_future(workers.run(lambda: "after"))
+
+    done, _ = await asyncio.wait([queued], timeout=0.02)
+    gate.set()
+
+    assert names == {"test-1"}
+    assert not done
+    assert await queued == "after"
+    await asyncio.gather(*stuck)
+
+
+async def test_one_that_hangs_does_not_stop_the_others(workers: Workers) -> None:
+    gate = threading.Event()
+    stuck = asyncio.ensure_future(workers.run(gate.wait))
+
+    assert await workers.run(lambda: "done") == "done"
+    gate.set()
+    await stuck
+
+
+async def test_the_result_of_a_cancelled_call_is_undone(workers: Workers) -> None:
+    gate, undone, over = threading.Event(), list[str](), list[bool]()
+
+    def work() -> str:
+        gate.wait()
+        return "opened"
+
+    task = asyncio.ensure_future(workers.run(work, undo=undone.append, over=lambda: over.append(True)))
+    await asyncio.sleep(0)
+    task.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await task
+    assert over == []
+    gate.set()
+
+    await eventually(lambda: bool(over))
+    assert undone == ["opened"]
+
+
+async def test_what_nobody_waits_for_is_done(workers: Workers) -> None:
+    done = threading.Event()
+
+    workers.post(done.set)
+
+    await eventually(done.is_set)
+
+
+def test_a_call_may_end_after_the_loop() -> None:
+    """At the end of the server nobody waits for a disk."""
+    gate = threading.Event()
+
+    async def leave() -> None:
+        workers = Workers(1, asyncio.get_running_loop(), "late")
+        workers.post(gate.wait)  # type: ignore[arg-type]
+        workers.close()
+
+    asyncio.run(leave())
+    thread = next(each for each in threading.enumerate() if each.name == "late-1")
+    assert thread.daemon
+    gate.set()
+    thread.join(10)
+    assert not thread.is_alive()

@@ -1,0 +1,131 @@
+"""What is in a directory, and below it."""
+
+from __future__ import annotations
+
+import os
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from holdfast.errors import TooManyEntries
+from holdfast.files import DirEntry, Walk, WalkEntry, WalkTerms
+from holdfast.host.files import listing
+from holdfast.host.files.reach import Reach
+from holdfast.sandbox import Access
+from tests.fakes.rules import raw, ruled
+from tests.fakes.tree import grow
+
+ANY = Reach()
+TERMS = WalkTerms(depth=9, directories=99, entries=999, follow=False, prune=False, budget=10**6, spell=str)
+
+
+def names(walk: Walk, root: Path) -> list[str]:
+    return [str(Path(entry.path).relative_to(root)) for entry in walk.entries]
+
+
+def test_a_listing_is_in_the_order_of_the_directory(tmp_path: Path) -> None:
+    grow(tmp_path)
+    (tmp_path / os.fsdecode(b"\xff")).touch()
+
+    entries = listing.listed(ANY, raw(tmp_path), limit=100)
+
+    shown = [name for name in os.listdir(tmp_path) if name not in ("dang", "loop")]
+    assert [entry.name for entry in entries] == shown
+    assert DirEntry("ld", directory=True, file=False) in entries
+    assert DirEntry("fifo", directory=False, file=False) in entries
+
+
+def test_more_than_the_limit_is_counted(tmp_path: Path) -> None:
+    for number in range(7):
+        (tmp_path / str(number)).touch()
+
+    with pytest.raises(TooManyEntries) as refused:
+        listing.listed(ANY, raw(tmp_path), limit=5)
+
+    assert (refused.value.count, refused.value.limit) == (7, 5)
+
+
+def test_rules_hide_what_is_in_a_directory_and_where_links_lead(tmp_path: Path) -> None:
+    root = grow(tmp_path).resolve()
+    reach = ruled((root, Access.READ), (root / "d", Access.DENY))
+
+    entries = listing.listed(reach, raw(root), limit=100)
+
+    assert {entry.name for entry in entries} == {"f", "lf", "empty", "fifo", "sock"}
+
+
+def test_a_walk_keeps_to_the_rules(tmp_path: Path) -> None:
+    root = grow(tmp_path).resolve()
+    reach = ruled((root, Access.READ), (root / "d" / "sub", Access.DENY))
+
+    walk = listing.walk(reach, raw(root), replace(TERMS, follow=True))
+
+    assert names(walk, root) == ["d", "empty", "f", "ld", "d/a"]
+
+
+def test_an_unfollowed_link_has_nothing_below(tmp_path: Path) -> None:
+    grow(tmp_path)
+
+    assert listing.walk(ANY, raw(tmp_path / "ld"), TERMS) == Walk([], [], truncated=False)
+    assert listing.walk(ANY, raw(tmp_path / "f"), TERMS) == Walk([], [], truncated=False)
+    followed = listing.walk(ANY, raw(tmp_path / "ld"), replace(TERMS, follow=True))
+    assert names(followed, tmp_path / "ld") == ["a", "sub", "sub/b"]
+
+
+def test_so_many_directories_are_entered(tmp_path: Path) -> None:
+    (tmp_path / "x" / "y").mkdir(parents=True)
+
+    cut = listing.walk(ANY, raw(tmp_path), replace(TERMS, directories=2))
+    whole = listing.walk(ANY, raw(tmp_path), replace(TERMS, directories=3))
+
+    assert (names(cut, tmp_path), cut.truncated) == (["x", "x/y"], True)
+    assert (names(whole, tmp_path), whole.truncated) == (["x", "x/y"], False)
+
+
+def test_what_is_found_has_a_weight(tmp_path: Path) -> None:
+    for name in ("a", "bb", "ccc"):
+        (tmp_path / name).touch()
+    each = [64 + len(f"{tmp_path}/{name}") for name in ("a", "bb", "ccc")]
+
+    fits = listing.walk(ANY, raw(tmp_path), replace(TERMS, budget=sum(each)))
+    cut = listing.walk(ANY, raw(tmp_path), replace(TERMS, budget=sum(each) - 1))
+
+    assert (names(fits, tmp_path), fits.truncated) == (["a", "bb", "ccc"], False)
+    assert (names(cut, tmp_path), cut.truncated) == (["a", "bb"], True)
+
+
+class Shifting(Reach):
+    """Directories that are gone when they are looked into; tests are run by somebody who may read all."""
+
+    __slots__ = ()
+
+    def take(self, path: bytes, need: Access = Access.READ, *, last: bool = True) -> int:
+        if os.path.basename(path) in (b"gone", b"gone too"):
+            raise PermissionError(13, "Permission denied")
+        return super().take(path, need, last=last)
+
+
+@pytest.mark.parametrize("follow", [False, True])
+def test_what_cannot_be_looked_into_is_told(tmp_path: Path, *, follow: bool) -> None:
+    for name in ("gone", "gone too", "there"):
+        (tmp_path / name).mkdir()
+    terms = replace(TERMS, follow=follow)
+
+    walk = listing.walk(Shifting(), raw(tmp_path), terms)
+    small = listing.walk(Shifting(), raw(tmp_path), replace(terms, budget=400))
+
+    assert names(walk, tmp_path) == ["gone", "gone too", "there"]
+    assert [(os.path.basename(error.path), error.number) for error in walk.errors] == [
+        ("gone", 13),
+        ("gone too", 13),
+    ]
+    assert not walk.truncated
+    assert small.truncated
+    assert len(small.errors) < 2
+
+
+def test_the_kinds_of_entries() -> None:
+    walk = listing.walk(ANY, b"/proc/self/task", replace(TERMS, depth=0))
+
+    assert walk.entries[0] == WalkEntry(f"/proc/self/task/{os.getpid()}", directory=True)

@@ -1,0 +1,40 @@
+"""What a warden needs to put a command into its sandbox: who holds which descriptor, and for how long."""
+
+from __future__ import annotations
+
+import gc
+import os
+
+from holdfast.host.sandbox.cage import Cage, Caged, Held
+from tests.fakes.process import nothing_left_open, open_files
+
+
+def test_a_descriptor_is_open_for_as_long_as_somebody_has_it() -> None:
+    """A cage may be used by a start while the ladder has long forgotten it."""
+    with nothing_left_open():
+        held = Held(os.open("/", os.O_RDONLY))
+        cage = Cage(b"", ruleset=held)
+        number = held.fileno()
+        del held
+        gc.collect()
+        assert open_files()[number] == "/"
+        del cage
+        gc.collect()
+
+
+def test_at_most_one_descriptor_is_handed_over() -> None:
+    """A ruleset or what bubblewrap is told: no command has both."""
+    with nothing_left_open():
+        held = Held(os.open("/", os.O_RDONLY))
+        assert Cage(b"", ruleset=held).handed is held
+        assert Cage(b"", arguments=held).handed is held
+        assert Cage(b"").handed is None
+        del held
+
+
+def test_nothing_was_refused_before_it_is_told() -> None:
+    """And the list is each command's own."""
+    first, second = Caged(exact=True), Caged(exact=True)
+
+    assert first.denials == []
+    assert first.denials is not second.denials

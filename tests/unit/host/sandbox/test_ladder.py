@@ -1,0 +1,223 @@
+"""The ways to keep a sandbox: which of them work here, and what each makes of a policy."""
+
+from __future__ import annotations
+
+import gc
+import os
+import platform
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+
+from holdfast.errors import SandboxUnavailable
+from holdfast.host.sandbox import ladder as module
+from holdfast.host.sandbox import landlock
+from holdfast.host.sandbox.cage import Cage
+from holdfast.host.sandbox.ladder import Ladder
+from holdfast.sandbox import Access, Backing, Entry, Guarantees, Named, Protection, Sandbox, Where
+from tests.fakes.process import has_children, open_files
+
+READ, WRITE, DENY = Access.READ, Access.WRITE, Access.DENY
+ROOT = Entry(Named(Where.ROOT), READ)
+NO_COMPILER = "the nursery is not compiled: install a C compiler, then install holdfast again"
+NO_BWRAP = "bwrap is not installed: install the package bubblewrap"
+
+Sandboxes = Callable[..., Ladder]
+
+
+@pytest.fixture(autouse=True)
+def _nothing_left() -> Iterator[None]:
+    """No ladder leaves a descriptor or a child behind once it is closed and forgotten."""
+    before = open_files()
+    yield
+    gc.collect()
+    assert open_files() == before
+    assert not has_children()
+
+
+@pytest.fixture
+def work(tmp_path: Path) -> Path:
+    (tmp_path / "work").mkdir()
+    return tmp_path.resolve() / "work"
+
+
+def asked(*entries: Entry, network: bool = False, least: Protection = Protection.SOFT) -> Sandbox:
+    return Sandbox(entries, network, "/", least=least)
+
+
+def workspace(work: Path, *more: Entry, least: Protection = Protection.SOFT) -> Sandbox:
+    return asked(ROOT, Entry(str(work), WRITE), *more, least=least)
+
+
+def told(cage: Cage) -> list[str]:
+    """What bubblewrap is told."""
+    assert cage.arguments is not None
+    data = os.pread(cage.arguments.fileno(), 1 << 20, 0)
+    return [os.fsdecode(word) for word in data.split(b"\0")[:-1]]
+
+
+# What works.
+
+
+@pytest.mark.slow
+def test_the_best_that_works_is_taken(sandboxes: Sandboxes, compiled: str) -> None:
+    best = sandboxes(Backing.BUBBLEWRAP).guarantees
+    ladder = Ladder(compiled)
+
+    assert ladder.guarantees == best
+    assert (best.backing, best.protection, best.exact) == (Backing.BUBBLEWRAP, Protection.HARD, True)
+    assert ["symbolic link" in weakness for weakness in best.weaknesses] == [True]
+    assert ladder.findings[Backing.BUBBLEWRAP] == ""
+    ladder.close()
+
+
+def test_what_was_found_is_found_once(sandboxes: Sandboxes) -> None:
+    """The same object each time: who asks often compares by identity."""
+    ladder = sandboxes(Backing.LANDLOCK)
+
+    assert ladder.guarantees is ladder.guarantees
+
+
+def test_without_bubblewrap_landlock_is_next(compiled: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("PATH", "/none")
+    ladder = Ladder(compiled)
+    found = ladder.guarantees
+    ladder.close()
+
+    assert ladder.findings[Backing.BUBBLEWRAP] == NO_BWRAP
+    if found.backing is None:
+        pytest.skip(found.reason)
+    assert (found.backing, found.protection, found.exact) == (Backing.LANDLOCK, Protection.SOFT, True)
+    assert found.reason == f"bubblewrap: {NO_BWRAP}"
+    assert found.weaknesses == tuple(landlock.weaknesses(landlock.version()))
+
+
+def test_without_a_helper_there_is_neither_bubblewrap_nor_a_witness() -> None:
+    ladder = Ladder(None)
+    found = ladder.guarantees
+    ladder.close()
+
+    assert ladder.findings[Backing.BUBBLEWRAP] == NO_COMPILER
+    if found.backing is None:
+        pytest.skip(found.reason)
+    assert (found.backing, found.protection, found.exact) == (Backing.LANDLOCK, Protection.NONE, False)
+
+
+@pytest.mark.parametrize("known", [0, landlock.LEAST - 1])
+def test_without_either_there_is_none_and_both_reasons_are_told(
+    known: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(landlock, "version", lambda: known)
+    ladder = Ladder(None)
+    found = ladder.guarantees
+
+    needed = f"the kernel has version {known} of Landlock, needed is {landlock.LEAST}"
+    assert found == Guarantees(None, reason=f"bubblewrap: {NO_COMPILER}; landlock: {needed}")
+    with pytest.raises(SandboxUnavailable, match="needed is") as caught:
+        ladder.cage(asked(ROOT), None)
+    assert caught.value.reason == found.reason
+    ladder.close()
+
+
+def test_a_machine_whose_calls_are_not_known_has_none(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A filter with wrong numbers would keep nothing."""
+    monkeypatch.setattr(platform, "machine", lambda: "pdp11")
+    ladder = Ladder(None)
+
+    assert ladder.findings == dict.fromkeys(Backing, "system calls of pdp11 are not known")
+    with pytest.raises(SandboxUnavailable):
+        ladder.cage(asked(ROOT), None)
+    ladder.close()
+
+
+def test_a_kernel_that_refuses_rulesets_is_believed(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Some containers forbid the call though the kernel has it."""
+    monkeypatch.setattr(landlock, "_BENEATH", 99)
+    if landlock.version() < landlock.LEAST:
+        pytest.skip("there is no Landlock here")
+    ladder = Ladder(None, only=Backing.LANDLOCK)
+
+    assert ladder.findings == {Backing.LANDLOCK: "the kernel refuses a ruleset: Invalid argument"}
+    ladder.close()
+
+
+@pytest.mark.parametrize("only", Backing)
+def test_only_the_way_that_was_chosen_is_tried(compiled: str, only: Backing) -> None:
+    ladder = Ladder(compiled, only=only)
+
+    assert ladder.findings.keys() == {only}
+    assert ladder.guarantees.backing in (only, None)
+    ladder.close()
+
+
+def test_what_is_switched_off_is_not_tried(compiled: str) -> None:
+    ladder = Ladder(compiled, off=True)
+
+    assert (ladder.guarantees, ladder.findings) == (Guarantees(None, reason="sandboxes are switched off"), {})
+    with pytest.raises(SandboxUnavailable, match="switched off"):
+        ladder.cage(asked(ROOT), None)
+    ladder.close()
+    ladder.close()
+
+
+def test_a_ladder_that_nobody_asked_leaves_nothing(compiled: str) -> None:
+    """What it has tried out must be reaped; the fixture looks."""
+    Ladder(compiled).close()
+
+
+def fake_bwrap(folder: Path, script: str) -> None:
+    program = folder / "bwrap"
+    program.write_text(f"#!/bin/sh\n{script}\n")
+    program.chmod(0o755)
+
+
+@pytest.mark.parametrize(
+    ("script", "reason"),
+    [
+        ("echo 'no user namespaces for you' >&2; exit 1", "no user namespaces for you"),
+        ("exit 3", "{} ended with 3"),
+        ("kill -9 $$", "{} ended with -9"),
+    ],
+)
+def test_a_bubblewrap_that_does_not_work_says_why(
+    compiled: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, script: str, reason: str
+) -> None:
+    """It is really run: being installed is not enough."""
+    fake_bwrap(tmp_path, script)
+    monkeypatch.setenv("PATH", str(tmp_path))
+    ladder = Ladder(compiled, only=Backing.BUBBLEWRAP)
+    found = ladder.guarantees
+    ladder.close()
+
+    assert found == Guarantees(None, reason=f"bubblewrap: {reason.format(tmp_path.resolve() / 'bwrap')}")
+
+
+def test_a_program_in_the_servers_own_directory_is_not_trusted(
+    compiled: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A client may have put it there."""
+    fake_bwrap(tmp_path, "exit 0")
+    monkeypatch.setenv("PATH", str(tmp_path))
+    monkeypatch.chdir(tmp_path)
+    ladder = Ladder(compiled, only=Backing.BUBBLEWRAP)
+
+    assert ladder.findings == {Backing.BUBBLEWRAP: NO_BWRAP}
+    ladder.close()
+
+
+@pytest.mark.parametrize(
+    ("cwd", "program", "found"),
+    [
+        ("/", "/bin/sh", True),
+        ("/none", "/bin/sh", True),
+        ("/none", None, False),
+        (os.path.dirname(os.path.realpath("/bin/sh")), "/bin/sh", False),
+        ("/usr", "/usr/bin/env", False),
+        ("/us", "/usr/bin/env", True),
+    ],
+)
+def test_outside_is_what_is_not_below(cwd: str, program: str | None, *, found: bool) -> None:
+    expected = os.path.realpath(program) if program is not None and found else None
+
+    assert module._outside(cwd, program) == expected

@@ -1,0 +1,305 @@
+"""What each way to keep a sandbox makes of a policy, and what is kept for the next command."""
+
+from __future__ import annotations
+
+import gc
+import os
+import shutil
+import stat
+from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+
+import pytest
+
+from holdfast.errors import BadRequest, SandboxUnavailable
+from holdfast.host.sandbox import ladder as module
+from holdfast.host.sandbox import landlock
+from holdfast.host.sandbox.cage import Cage
+from holdfast.host.sandbox.ladder import Ladder
+from holdfast.sandbox import Access, Backing, Entry, Named, Pattern, Protection, Sandbox, Where
+from tests.fakes.process import has_children, nothing_left_open, open_files
+
+READ, WRITE, DENY = Access.READ, Access.WRITE, Access.DENY
+ROOT = Entry(Named(Where.ROOT), READ)
+NO_COMPILER = "the nursery is not compiled: install a C compiler, then install holdfast again"
+NO_BWRAP = "bwrap is not installed: install the package bubblewrap"
+
+Sandboxes = Callable[..., Ladder]
+
+
+@pytest.fixture(autouse=True)
+def _nothing_left() -> Iterator[None]:
+    """No ladder leaves a descriptor or a child behind once it is closed and forgotten."""
+    before = open_files()
+    yield
+    gc.collect()
+    assert open_files() == before
+    assert not has_children()
+
+
+@pytest.fixture
+def work(tmp_path: Path) -> Path:
+    (tmp_path / "work").mkdir()
+    return tmp_path.resolve() / "work"
+
+
+def asked(*entries: Entry, network: bool = False, least: Protection = Protection.SOFT) -> Sandbox:
+    return Sandbox(entries, network, "/", least=least)
+
+
+def workspace(work: Path, *more: Entry, least: Protection = Protection.SOFT) -> Sandbox:
+    return asked(ROOT, Entry(str(work), WRITE), *more, least=least)
+
+
+def told(cage: Cage) -> list[str]:
+    """What bubblewrap is told."""
+    assert cage.arguments is not None
+    data = os.pread(cage.arguments.fileno(), 1 << 20, 0)
+    return [os.fsdecode(word) for word in data.split(b"\0")[:-1]]
+
+
+# Cages.
+
+
+def test_a_cage_of_bubblewrap(sandboxes: Sandboxes, work: Path) -> None:
+    ladder = sandboxes(Backing.BUBBLEWRAP)
+
+    cage = ladder.cage(workspace(work), None)
+
+    assert cage.wrapper == os.fsencode(os.path.realpath(shutil.which("bwrap") or ""))
+    assert told(cage)[-2:] == ["--cap-drop", "ALL"]
+    assert "--unshare-net" in told(cage)
+    assert "--unshare-net" not in told(ladder.cage(asked(ROOT, network=True), None))
+    assert cage.masks == tuple(os.fsencode(work / name) for name in (".agents", ".aws", ".codex", ".git"))
+    assert cage.rules == (b"r/", b"w%b" % os.fsencode(work), *(b"m" + mask for mask in cage.masks))
+    assert (cage.ruleset, cage.witness, cage.guard, cage.powerless) == (None, True, False, False)
+    assert cage.handed is cage.arguments
+
+
+def test_a_cage_of_landlock(sandboxes: Sandboxes, work: Path) -> None:
+    ladder = sandboxes(Backing.LANDLOCK)
+
+    cage = ladder.cage(workspace(work), None)
+    plain = ladder.cage(asked(ROOT), None)
+
+    assert cage.rules[:2] == (b"r/", b"w%b" % os.fsencode(work))
+    assert {b"w/dev/null", b"m%b/.git" % os.fsencode(work)} <= set(cage.rules)
+    assert (cage.wrapper, cage.arguments, cage.masks) == (None, None, ())
+    assert (cage.witness, cage.guard, plain.guard) == (True, True, False)
+    assert (cage.powerless, plain.powerless) == (True, True)
+    assert cage.handed is cage.ruleset is not None
+
+
+def test_without_a_witness_nobody_needs_the_rules(sandboxes: Sandboxes) -> None:
+    cage = sandboxes(Backing.LANDLOCK, witness=False).cage(asked(ROOT), None)
+
+    assert (cage.rules, cage.witness, cage.guard) == ((), False, False)
+
+
+@pytest.mark.parametrize("backing", Backing)
+def test_where_only_the_network_is_off_nothing_is_mounted(sandboxes: Sandboxes, backing: Backing) -> None:
+    cage = sandboxes(backing).cage(Sandbox(None, network=False, cwd="/"), None)
+
+    assert (cage.wrapper, cage.masks, cage.rules, cage.guard) == (None, (), (), False)
+    assert (cage.ruleset is not None) == (landlock.version() >= landlock.LEAST)
+    assert cage.witness
+
+
+def test_a_protected_link_is_guarded_where_a_mount_cannot_cover_it(sandboxes: Sandboxes, work: Path) -> None:
+    (work / "real").mkdir()
+    (work / ".git").symlink_to("real")
+
+    cage = sandboxes(Backing.BUBBLEWRAP).cage(workspace(work), None)
+
+    assert cage.guard
+    assert b"r%b/.git" % os.fsencode(work) in cage.rules
+
+
+def test_the_directory_for_temporary_files_is_the_commands_own(sandboxes: Sandboxes, work: Path) -> None:
+    sandbox = asked(ROOT, Entry(Named(Where.TMPDIR), WRITE))
+
+    cage = sandboxes(Backing.LANDLOCK).cage(sandbox, str(work))
+
+    assert b"w%b" % os.fsencode(work) in cage.rules
+
+
+@pytest.mark.parametrize("backing", Backing)
+def test_a_policy_that_makes_no_sense_is_refused(sandboxes: Sandboxes, backing: Backing) -> None:
+    with pytest.raises(BadRequest):
+        sandboxes(backing).cage(asked(ROOT, Entry(Pattern("/**"), DENY)), None)
+
+
+# What Landlock cannot keep.
+
+
+def test_what_landlock_cannot_deny_is_refused(sandboxes: Sandboxes, work: Path) -> None:
+    """And never run without."""
+    for least in Protection:
+        with pytest.raises(SandboxUnavailable) as caught:
+            sandboxes(Backing.LANDLOCK).cage(asked(ROOT, Entry(str(work), DENY), least=least), None)
+        assert caught.value.reason == f"Landlock cannot deny '{work}' inside of a place that can be read"
+
+
+@pytest.mark.parametrize(
+    ("witness", "least", "kept"),
+    [
+        (True, Protection.HARD, False),
+        (True, Protection.SOFT, True),
+        (True, Protection.NONE, True),
+        (False, Protection.HARD, False),
+        (False, Protection.SOFT, False),
+        (False, Protection.NONE, True),
+    ],
+)
+def test_names_inside_a_writable_place_are_protected_as_well_as_asked_or_it_is_refused(
+    sandboxes: Sandboxes, work: Path, least: Protection, *, witness: bool, kept: bool
+) -> None:
+    ladder = sandboxes(Backing.LANDLOCK, witness=witness)
+    sandbox = workspace(work, least=least)
+
+    if kept:
+        assert ladder.cage(sandbox, None).guard == witness
+    else:
+        with pytest.raises(SandboxUnavailable, match="from being written") as caught:
+            ladder.cage(sandbox, None)
+        most = "soft" if witness else "none"
+        assert caught.value.reason.endswith(f"; `{most}` is all it can do")
+
+
+def test_bubblewrap_keeps_what_landlock_cannot(sandboxes: Sandboxes, work: Path) -> None:
+    (work / "secret").mkdir()
+    sandbox = workspace(work, Entry(str(work / "secret"), DENY), least=Protection.HARD)
+
+    assert f"{work}/secret" in told(sandboxes(Backing.BUBBLEWRAP).cage(sandbox, None))
+
+
+# What is kept for the next command.
+
+
+@pytest.mark.parametrize("backing", Backing)
+def test_the_same_policy_has_the_same_descriptor(sandboxes: Sandboxes, backing: Backing, work: Path) -> None:
+    """To make one anew takes longer than to start the command."""
+    ladder = sandboxes(backing)
+
+    first, second = ladder.cage(workspace(work), None), ladder.cage(workspace(work), None)
+    other = ladder.cage(asked(ROOT), None)
+
+    assert first.handed is second.handed is not other.handed
+
+
+def test_a_directory_that_is_another_gets_another_ruleset(sandboxes: Sandboxes, work: Path) -> None:
+    """A ruleset is about what was there when it was made."""
+    ladder = sandboxes(Backing.LANDLOCK)
+    before = ladder.cage(workspace(work), None)
+    work.rename(work.with_name("old"))
+    work.mkdir()
+
+    assert ladder.cage(workspace(work), None).handed is not before.handed
+
+
+def test_no_more_are_kept_than_are_needed(sandboxes: Sandboxes, tmp_path: Path) -> None:
+    """The oldest goes; who still has it keeps it."""
+    ladder = sandboxes(Backing.LANDLOCK)
+    places = [tmp_path / str(number) for number in range(80)]
+    for place in places:
+        place.mkdir()
+    before = len(open_files())
+    first = ladder.cage(asked(Entry(str(places[0]), READ)), None)
+    number = first.handed.fileno() if first.handed else -1
+    for place in places:
+        ladder.cage(asked(Entry(str(place), READ)), None)
+
+    kept = len(open_files()) - before
+    assert kept == 64 + 1
+    assert "ruleset" in open_files()[number]
+    again = ladder.cage(asked(Entry(str(places[0]), READ)), None)
+    assert again.handed is not first.handed
+
+
+@pytest.mark.parametrize("backing", Backing)
+def test_nothing_is_left_when_it_is_closed(sandboxes: Sandboxes, backing: Backing, work: Path) -> None:
+    ladder = sandboxes(backing)
+    with nothing_left_open():
+        for _ in range(3):
+            ladder.cage(workspace(work), None)
+        ladder.cage(Sandbox(None, network=False, cwd="/"), None)
+        ladder.close()
+        gc.collect()
+
+
+# The file that is put over those that are denied.
+
+
+def test_a_denied_file_is_covered_by_one_that_nobody_can_read(sandboxes: Sandboxes, work: Path) -> None:
+    (work / "secret").touch()
+    ladder = sandboxes(Backing.BUBBLEWRAP)
+    sandbox = workspace(work, Entry(str(work / "secret"), DENY))
+
+    words = told(ladder.cage(sandbox, None))
+    hidden = Path(words[words.index(f"{work}/secret") - 1])
+
+    assert stat.S_IMODE(hidden.stat().st_mode) == 0
+    assert hidden.stat().st_size == 0
+    assert stat.S_IMODE(hidden.parent.stat().st_mode) == 0o700
+    assert told(ladder.cage(sandbox, None)) == words
+    ladder.close()
+    assert not hidden.parent.exists()
+
+
+def test_if_somebody_takes_it_away_another_one_is_made(sandboxes: Sandboxes, work: Path) -> None:
+    """Some hosts clean their directories for temporary files."""
+    (work / "secret").touch()
+    ladder = sandboxes(Backing.BUBBLEWRAP)
+    sandbox = workspace(work, Entry(str(work / "secret"), DENY))
+    words = told(ladder.cage(sandbox, None))
+    first = Path(words[words.index(f"{work}/secret") - 1])
+    shutil.rmtree(first.parent)
+
+    words = told(ladder.cage(sandbox, None))
+
+    assert Path(words[words.index(f"{work}/secret") - 1]).exists()
+
+
+def test_it_is_where_the_command_cannot_write(
+    sandboxes: Sandboxes, work: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Who can write to it could make it readable, for everybody else too."""
+    (work / "secret").touch()
+    other = work.with_name("other")
+    other.mkdir()
+    monkeypatch.setattr(module, "places", lambda: [str(work), "/none", str(other)])
+    ladder = sandboxes(Backing.BUBBLEWRAP)
+
+    words = told(ladder.cage(workspace(work, Entry(str(work / "secret"), DENY)), None))
+
+    assert Path(words[words.index(f"{work}/secret") - 1]).is_relative_to(other)
+
+
+def test_where_everything_can_be_written_there_is_no_place_for_it(sandboxes: Sandboxes, work: Path) -> None:
+    """And the command is refused."""
+    (work / "secret").touch()
+    sandbox = asked(Entry(Named(Where.ROOT), WRITE), Entry(str(work / "secret"), DENY))
+
+    with pytest.raises(SandboxUnavailable, match="every place"):
+        sandboxes(Backing.BUBBLEWRAP).cage(sandbox, None)
+
+
+def test_where_no_file_is_denied_there_is_none(sandboxes: Sandboxes, work: Path) -> None:
+    ladder = sandboxes(Backing.BUBBLEWRAP)
+    ladder.cage(workspace(work), None)
+
+    assert ladder._hidden == []
+
+
+def test_many_threads_may_ask_for_cages(sandboxes: Sandboxes, tmp_path: Path) -> None:
+    """Each request is answered in a thread of its own."""
+    ladder = sandboxes(Backing.LANDLOCK)
+    places = [tmp_path / str(number) for number in range(70)]
+    for place in places:
+        place.mkdir()
+
+    with ThreadPoolExecutor(8) as pool:
+        cages = list(pool.map(lambda place: ladder.cage(asked(Entry(str(place), READ)), None), places * 4))
+
+    assert all(cage.ruleset is not None for cage in cages)

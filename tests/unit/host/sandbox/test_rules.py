@@ -1,0 +1,255 @@
+"""From a policy to rules, on a real disk."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+import pytest
+
+from holdfast.errors import BadRequest
+from holdfast.host.sandbox.rules import EVERYTHING, PROTECTED, resolve
+from holdfast.sandbox import Access, Entry, Named, Pattern, Rule, Rules, Sandbox, Where
+
+READ, WRITE, DENY = Access.READ, Access.WRITE, Access.DENY
+ROOT = Entry(Named(Where.ROOT), READ)
+
+
+@pytest.fixture
+def top(tmp_path: Path) -> Path:
+    """Without symbolic links above it."""
+    (tmp_path / "work").mkdir()
+    return tmp_path.resolve()
+
+
+def made(
+    *entries: Entry,
+    roots: tuple[Path, ...] = (),
+    cwd: str = "/",
+    tmpdir: str | None = None,
+    depth: int | None = None,
+) -> Rules:
+    found = resolve(
+        Sandbox(entries, network=True, cwd=cwd, roots=tuple(map(str, roots)), pattern_depth=depth), tmpdir
+    )
+    assert len({rule.path for rule in found.rules}) == len(found.rules)
+    return found
+
+
+def listed(*entries: Entry, roots: tuple[Path, ...] = (), tmpdir: str | None = None) -> list[Rule]:
+    """The rules but for those about protected names."""
+    found = made(*entries, roots=roots, tmpdir=tmpdir).rules
+    return [rule for rule in found if os.path.basename(rule.path) not in PROTECTED]
+
+
+# Entries.
+
+
+def test_all_files_are_one_rule() -> None:
+    assert resolve(Sandbox(None, network=False, cwd="/"), None) == EVERYTHING
+    assert EVERYTHING.rules == (Rule("/", WRITE),)
+
+
+def test_nothing_listed_is_no_rule_at_all() -> None:
+    """Not even the program can be seen."""
+    assert made() == Rules([])
+
+
+@pytest.mark.parametrize(
+    ("entries", "access"),
+    [
+        ([READ, WRITE], WRITE),
+        ([WRITE, READ], WRITE),
+        ([DENY, WRITE], DENY),
+        ([WRITE, DENY], DENY),
+        ([READ, DENY], DENY),
+        ([READ, READ], READ),
+    ],
+)
+def test_of_two_entries_for_one_path_deny_counts_over_write_over_read(
+    top: Path, entries: list[Access], access: Access
+) -> None:
+    assert listed(*(Entry(str(top), each) for each in entries)) == [Rule(str(top), access)]
+
+
+def test_a_tree_a_part_of_it_and_a_part_of_that(top: Path) -> None:
+    """Write, deny, write: each entry is a rule of its own."""
+    (top / "work/a/b").mkdir(parents=True)
+    work, inner, innermost = (str(top / path) for path in ("work", "work/a", "work/a/b"))
+
+    found = listed(Entry(innermost, WRITE), ROOT, Entry(inner, DENY), Entry(work, WRITE))
+
+    assert found == [Rule("/", READ), Rule(work, WRITE), Rule(inner, DENY), Rule(innermost, WRITE)]
+
+
+@pytest.mark.parametrize(
+    "text", ["{}/work", "{}/work/", "{}/./work", "{}/none/../work", "{}//work", "/{}/work"]
+)
+def test_a_path_may_be_written_in_many_ways(top: Path, text: str) -> None:
+    assert listed(Entry(text.format(top), READ)) == [Rule(str(top / "work"), READ)]
+
+
+def test_a_file_is_told_from_a_directory(top: Path) -> None:
+    """It is covered and allowed in other ways, and has nothing below it to protect."""
+    (top / "file").touch()
+
+    assert made(Entry(str(top / "file"), WRITE)).rules == (Rule(str(top / "file"), WRITE, file=True),)
+
+
+@pytest.mark.parametrize("access", [READ, WRITE])
+def test_what_is_not_there_cannot_be_granted(top: Path, access: Access) -> None:
+    """As the reference has it: such a root is skipped."""
+    assert made(ROOT, Entry(str(top / "none"), access)) == Rules([Rule("/", READ)])
+
+
+def test_what_is_not_there_can_be_denied_where_it_could_come_into_being(top: Path) -> None:
+    """Elsewhere there is nothing to keep it from."""
+    missing = str(top / "work/none")
+    writable, readable = Entry(str(top / "work"), WRITE), Entry(str(top / "work"), READ)
+
+    assert Rule(missing, DENY, missing=True) in made(writable, Entry(missing, DENY)).rules
+    assert made(readable, Entry(missing, DENY)) == Rules([Rule(str(top / "work"), READ)])
+    assert Rule(missing, DENY, missing=True) not in made(writable, Entry(missing, DENY, if_there=True)).rules
+
+
+def test_what_is_denied_if_it_is_there_is_denied_when_it_is(top: Path) -> None:
+    assert listed(Entry(str(top / "work"), DENY, if_there=True)) == [Rule(str(top / "work"), DENY)]
+
+
+def test_a_link_stands_for_what_it_leads_to(top: Path) -> None:
+    """Rules are about places; the other name is kept for where only some places can be seen."""
+    (top / "link").symlink_to("work")
+    (top / "work/file").touch()
+
+    assert listed(Entry(str(top / "link"), READ)) == [
+        Rule(str(top / "work"), READ, aliases=(str(top / "link"),))
+    ]
+    assert listed(Entry(f"{top}/link/file", READ)) == [
+        Rule(str(top / "work/file"), READ, file=True, aliases=(f"{top}/link/file",))
+    ]
+
+
+def test_a_link_to_nowhere_is_what_is_not_there(top: Path) -> None:
+    (top / "link").symlink_to("none")
+
+    assert made(Entry(str(top / "link"), WRITE)) == Rules([])
+
+
+@pytest.mark.parametrize("first", ["place", "link"])
+def test_a_place_that_is_listed_under_both_its_names_has_both(top: Path, first: str) -> None:
+    """``/bin`` is a link to ``/usr/bin`` on most hosts: whoever lists both wants ``/bin/sh`` to work."""
+    (top / "link").symlink_to("work")
+    entries = [Entry(str(top / "work"), READ), Entry(str(top / "link"), READ)]
+    if first == "link":
+        entries.reverse()
+
+    assert listed(*entries) == [Rule(str(top / "work"), READ, aliases=(str(top / "link"),))]
+
+
+def test_a_place_may_have_several_other_names(top: Path) -> None:
+    """Whichever of the entries counts."""
+    for name in ("first", "second"):
+        (top / name).symlink_to("work")
+    names = [str(top / name) for name in ("first", "second")]
+
+    (found,) = listed(Entry(names[0], READ), Entry(names[1], WRITE), Entry(str(top / "work"), READ))
+
+    assert (found.access, set(found.aliases)) == (WRITE, set(names))
+
+
+def test_a_path_with_a_nul_byte_is_refused() -> None:
+    for place in ("/a\0b", Pattern("/tmp/a\0b"), Pattern("/tmp/\0/*"), Pattern("/tmp/*\0")):
+        with pytest.raises(BadRequest):
+            made(ROOT, Entry(place, DENY))
+
+
+# Places that have a name.
+
+
+def test_the_root_is_everything() -> None:
+    assert made(ROOT) == Rules([Rule("/", READ)])
+
+
+@pytest.mark.parametrize("access", [READ, WRITE])
+def test_what_programs_need_can_only_be_read(access: Access) -> None:
+    """Whatever the entry says: nobody means to have a command write to /usr."""
+    found = made(Entry(Named(Where.MINIMAL), access)).rules
+
+    paths = {rule.path: rule for rule in found}
+    assert paths["/usr"] == Rule("/usr", READ)
+    assert paths["/etc"] == Rule("/etc", READ)
+    assert {rule.access for rule in found} == {READ}
+    names = {name for rule in found for name in (*rule.aliases, rule.path)}
+    assert {"/bin", "/usr", "/etc"} <= names
+    assert {name for name in names if not name.startswith("/usr/")} <= {
+        "/bin", "/sbin", "/usr", "/etc", "/lib", "/lib64", "/nix/store", "/run/current-system/sw"
+    }  # fmt: skip
+
+
+def test_what_programs_need_can_be_denied() -> None:
+    found = made(ROOT, Entry(Named(Where.MINIMAL), DENY))
+
+    assert found.access("/usr/bin/env") is DENY
+
+
+def test_project_roots_are_all_workspace_roots(top: Path) -> None:
+    (top / "other").mkdir()
+    everywhere = Entry(Named(Where.PROJECT_ROOTS), WRITE)
+
+    found = listed(everywhere, roots=(top / "work", top / "other"))
+
+    assert found == [Rule(str(top / "other"), WRITE), Rule(str(top / "work"), WRITE)]
+    assert made(everywhere) == Rules([])
+
+
+@pytest.mark.parametrize("below", ["sub", "/sub", "sub/"])
+def test_something_below_every_project_root(top: Path, below: str) -> None:
+    (top / "work/sub").mkdir()
+    (top / "other").mkdir()
+
+    found = listed(Entry(Named(Where.PROJECT_ROOTS, below), READ), roots=(top / "work", top / "other"))
+
+    assert found == [Rule(str(top / "work/sub"), READ)]
+
+
+@pytest.mark.parametrize("tmpdir", [None, "", "work", "./work"])
+def test_a_directory_for_temporary_files_that_is_none_grants_nothing(top: Path, tmpdir: str | None) -> None:
+    """The command's own variable counts, and only if it says where that is."""
+    entry = Entry(Named(Where.TMPDIR), WRITE)
+
+    assert made(entry, tmpdir=tmpdir) == Rules([])
+    assert listed(entry, tmpdir=str(top / "work")) == [Rule(str(top / "work"), WRITE)]
+
+
+def test_slash_tmp_is_slash_tmp() -> None:
+    assert listed(Entry(Named(Where.SLASH_TMP), WRITE)) == [Rule(os.path.realpath("/tmp"), WRITE)]
+
+
+def test_a_pattern_denies_what_matches_now(top: Path) -> None:
+    (top / "work/a.env").touch()
+    (top / "work/b.env").mkdir()
+
+    found = listed(ROOT, Entry(Pattern(f"{top}/work/*.env"), DENY))
+
+    assert found == [
+        Rule("/", READ),
+        Rule(str(top / "work/a.env"), DENY, file=True),
+        Rule(str(top / "work/b.env"), DENY),
+    ]
+
+
+@pytest.mark.parametrize("access", [READ, WRITE])
+def test_a_pattern_grants_nothing(top: Path, access: Access) -> None:
+    """What matches next time may be something else."""
+    assert made(Entry(Pattern(f"{top}/*"), access)) == Rules([])
+
+
+def test_a_pattern_is_relative_to_the_directory_and_no_deeper_than_asked(top: Path) -> None:
+    (top / "work/sub/sub").mkdir(parents=True)
+    everywhere = Entry(Pattern("**/sub"), DENY)
+
+    shallow = made(ROOT, everywhere, cwd=str(top / "work"), depth=1)
+    deep = made(ROOT, everywhere, cwd=str(top / "work"))
+
+    assert [rule.path for rule in shallow.rules] == ["/", f"{top}/work/sub"]
+    assert [rule.path for rule in deep.rules] == ["/", f"{top}/work/sub", f"{top}/work/sub/sub"]

@@ -1,0 +1,280 @@
+"""Commands in bubblewrap, at the level of a nursery's messages."""
+
+from __future__ import annotations
+
+import errno
+import os
+import resource
+import signal
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from holdfast.host.sandbox.cage import Cage, Held
+from holdfast.host.sandbox.ladder import _file
+from holdfast.sandbox import Access, Entry, Named, Where
+from tests.fakes.nursery import (
+    ALONE,
+    AT_DIRECTORY,
+    AT_HIDDEN,
+    AT_PROGRAM,
+    AT_SANDBOX,
+    AT_SEARCH,
+    BY_SIGNAL,
+    EMPTY,
+    EXITED,
+    FAILED,
+    GUARD,
+    PATH,
+    STARTED,
+    STATUS,
+    Command,
+    Nursery,
+    has_ended,
+    sh,
+)
+from tests.fakes.process import read_to_end, read_until
+
+pytestmark = pytest.mark.timeout(2 * GUARD)
+
+READ = Access.READ
+MINIMAL = Entry(Named(Where.MINIMAL), READ)
+
+Cages = Callable[..., Cage]
+
+
+# Ends.
+
+
+@pytest.mark.parametrize(
+    ("script", "value", "detail"),
+    [
+        ("exit 0", 0, ALONE),
+        ("exit 7", 7, ALONE),
+        ("exit 255", 255, ALONE),
+        ("exit 137", 137, ALONE),
+        ("kill -TERM $$", signal.SIGTERM, BY_SIGNAL | ALONE),
+        ("kill -SEGV $$", signal.SIGSEGV, BY_SIGNAL | ALONE),
+        ("kill -KILL $$", signal.SIGKILL, BY_SIGNAL | ALONE),
+        ("sleep 1000 & exit 7", 7, ALONE),
+    ],
+)
+def test_an_end_in_bubblewrap_is_told_exactly(
+    native: Nursery, wrapped: Cages, script: str, value: int, detail: int
+) -> None:
+    """137 is a code and 9 is a signal, though bubblewrap has one number for both."""
+    command = native.command().start(*sh(f"ulimit -c 0; {script}"), cage=wrapped())
+    started = command.tells(STARTED)
+
+    assert started.warden in native.children()
+    assert command.ended() == (value, detail)
+    assert command.members() == set()
+
+
+def test_a_command_in_bubblewrap_is_alone_with_its_own(native: Nursery, wrapped: Cages) -> None:
+    """Its number, its processes, its powers, its variables, its files."""
+    script = "echo $$ $PPID; ls -d /proc/[0-9]* | wc -l; ls /proc/self/fd | tr '\\n' ' '; echo"
+    command = native.command().start(*sh(f"{script}; {STATUS}; env"), cage=wrapped())
+    command.tells(STARTED)
+
+    none = "0" * 16
+    assert command.line() == "2 1"
+    assert int(command.line()) <= 4
+    assert command.line() == "0 1 2 3 "
+    assert command.line() == f"CapEff:{none}CapBnd:{none}NoNewPrivs:1Seccomp:2"
+    variables = set(read_to_end(command.stdout).decode().split())
+    assert variables - {"PWD=/", "OLDPWD=/", "SHLVL=0", "_=/usr/bin/env"} == {f"PATH={PATH}", command.mark}
+    assert command.ended() == (0, ALONE)
+
+
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT, signal.SIGUSR1])
+def test_a_signal_to_the_group_is_the_commands_to_handle(
+    native: Nursery, wrapped: Cages, number: signal.Signals
+) -> None:
+    """In the reference it ends the whole sandbox."""
+    script = f"trap 'echo got; exit 5' {number.name[3:]}; echo ready; while :; do sleep 0.01; done"
+    command = native.command().start(*sh(script), cage=wrapped())
+    started = command.tells(STARTED)
+    assert command.line() == "ready"
+
+    os.killpg(started.value, number)
+
+    assert command.line() == "got"
+    assert command.ended() == (5, ALONE)
+
+
+def test_killing_the_group_ends_everything(native: Nursery, wrapped: Cages) -> None:
+    command = native.command().start(*sh("setsid sleep 1000 & echo ready; cat"), cage=wrapped())
+    started = command.tells(STARTED)
+    assert command.line() == "ready"
+    family = command.members()
+
+    os.killpg(started.value, signal.SIGKILL)
+
+    assert command.ended()[0] == signal.SIGKILL
+    for pid in family:
+        has_ended(pid)
+
+
+@pytest.mark.parametrize("way", ["kill", "hang up"])
+def test_a_tree_in_bubblewrap_is_ended_whole(native: Nursery, wrapped: Cages, way: str) -> None:
+    command = native.command().start(*sh("(setsid sleep 1000 &) ; echo ready; cat"), cage=wrapped())
+    command.tells(STARTED)
+    assert command.line() == "ready"
+    family = command.members()
+    assert len(family) >= 2
+
+    if way == "kill":
+        command.kill()
+        assert (command.tells(EXITED).value, command.tells(EMPTY).what) == (signal.SIGKILL, EMPTY)
+    else:
+        command.hang_up()
+
+    for pid in family:
+        has_ended(pid)
+
+
+def test_a_command_in_bubblewrap_has_its_terminal(native: Nursery, wrapped: Cages) -> None:
+    ours, theirs = os.openpty()
+    command = native.command().start(
+        *sh("test -t 0 && test -t 1 && echo both; read line; echo got $line"),
+        terminal=os.ttyname(theirs),
+        cage=wrapped(),
+    )
+    command.tells(STARTED)
+    read_until(ours, b"both")
+    os.write(ours, b"words\n")
+    read_until(ours, b"got words")
+
+    assert command.ended() == (0, ALONE)
+    os.close(ours)
+    os.close(theirs)
+
+
+def test_limits_are_the_commands_own_and_not_bubblewraps(native: Nursery, wrapped: Cages) -> None:
+    """With five descriptors there could be no sandbox."""
+    limits = [(resource.RLIMIT_NOFILE, 5, 5)]
+    command = native.command().start(*sh("ulimit -n"), limits=limits, cage=wrapped())
+    command.tells(STARTED)
+
+    assert command.line() == "5"
+    assert command.ended() == (0, ALONE)
+
+
+def program_file(work: Path, text: bytes) -> str:
+    path = work / "program"
+    path.write_bytes(text)
+    path.chmod(0o755)
+    return str(path)
+
+
+def failure(command: Command) -> tuple[int, int]:
+    report = command.tells(FAILED)
+    assert command.told() is None
+    return report.detail, report.value
+
+
+@pytest.mark.parametrize(
+    ("argv", "options", "stage", "number"),
+    [
+        (["/none/such"], {}, AT_PROGRAM, errno.ENOENT),
+        (["/etc/passwd"], {}, AT_PROGRAM, errno.EACCES),
+        (["none-such"], {"path": PATH}, AT_SEARCH, errno.ENOENT),
+        (["/bin/true"], {"cwd": "/none"}, AT_DIRECTORY, errno.ENOENT),
+    ],
+)
+def test_what_is_wrong_without_bubblewrap_is_told_as_without_it(
+    native: Nursery,
+    wrapped: Cages,
+    argv: list[str],
+    options: dict[str, str],
+    stage: int,
+    number: int,
+) -> None:
+    command = native.command().start(*argv, cage=wrapped(MINIMAL), **options)  # type: ignore[arg-type]
+
+    assert failure(command) == (stage, number)
+
+
+def test_a_program_that_cannot_be_seen_inside_is_told_as_such(
+    native: Nursery, wrapped: Cages, work: Path
+) -> None:
+    """And so is one whose interpreter cannot be."""
+    there = program_file(work, b"#!/bin/sh\nexit 0\n")
+
+    hidden = native.command().start(there, cage=wrapped(MINIMAL))
+    half = native.command().start(there, cage=wrapped(Entry(str(work), READ)), cwd=work)
+
+    assert failure(hidden) == (AT_HIDDEN, errno.ENOENT)
+    assert failure(half) == (AT_HIDDEN, errno.ENOENT)
+
+
+def test_a_directory_that_cannot_be_seen_inside_is_told_as_one(
+    native: Nursery, wrapped: Cages, work: Path
+) -> None:
+    command = native.command().start("/bin/true", cwd=work, cage=wrapped(MINIMAL))
+
+    assert failure(command) == (AT_DIRECTORY, errno.ENOENT)
+
+
+def test_a_program_of_no_known_kind_is_told_as_without_a_sandbox(
+    native: Nursery, wrapped: Cages, work: Path
+) -> None:
+    """The sandbox has nothing to do with it."""
+    command = native.command().start(program_file(work, b"\x7fnothing"), cage=wrapped())
+
+    assert failure(command) == (AT_PROGRAM, errno.ENOEXEC)
+
+
+def test_what_bubblewrap_says_of_itself_is_on_the_standard_error(native: Nursery, wrapped: Cages) -> None:
+    cage = replace(wrapped(), arguments=Held(_file(b"--bind\0/none/such\0/x\0")))
+
+    command = native.command().start("/bin/true", cage=cage)
+
+    assert failure(command)[0] == AT_SANDBOX
+    assert read_to_end(command.stderr).startswith(b"bwrap: ")
+
+
+def test_a_bubblewrap_that_is_gone_is_a_sandbox_that_cannot_be_made(native: Nursery, wrapped: Cages) -> None:
+    command = native.command().start("/bin/true", cage=replace(wrapped(), wrapper=b"/none/bwrap"))
+
+    assert failure(command) == (AT_SANDBOX, errno.ENOENT)
+
+
+def test_many_commands_can_be_told_the_same_at_once(native: Nursery, wrapped: Cages) -> None:
+    """They share one file of arguments, and each reads it from its beginning."""
+    cage = wrapped()
+    commands = [native.command().start(*sh(f"exit {number}"), cage=cage) for number in range(8)]
+    for command in commands:
+        command.tells(STARTED)
+
+    assert [command.ended()[0] for command in commands] == list(range(8))
+
+
+def test_a_warden_keeps_nothing_of_bubblewrap_for_the_next_command(native: Nursery, wrapped: Cages) -> None:
+    """Neither files nor rights."""
+    command = native.command()
+    counts = []
+    for cage in (None, wrapped(), None, wrapped(), None):
+        command.start(*sh("grep '^Seccomp:' /proc/self/status"), cage=cage)
+        warden = command.tells(STARTED).warden
+        assert command.line() == f"Seccomp:\t{0 if cage is None else 2}" or os.getuid() != 0
+        command.ended()
+        counts.append(len(os.listdir(f"/proc/{warden}/fd")))
+
+    assert len(set(counts)) == 1
+
+
+def test_a_warden_that_is_killed_takes_the_sandbox_with_it(native: Nursery, wrapped: Cages) -> None:
+    command = native.command().start(*sh("(setsid sleep 1000 &); echo ready; cat"), cage=wrapped())
+    started = command.tells(STARTED)
+    assert command.line() == "ready"
+    family = command.members()
+
+    os.kill(started.warden, signal.SIGKILL)
+
+    for pid in family:
+        has_ended(pid)
+    assert command.told() is None

@@ -1,0 +1,219 @@
+"""Children in sandboxes: from a spec to its end, through spawner, nursery and kernel."""
+
+from __future__ import annotations
+
+import gc
+import os
+from collections.abc import Callable, Iterator
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from holdfast.errors import BadRequest, Fault, SandboxUnavailable, SpawnFailed
+from holdfast.host.child import Child
+from holdfast.host.environ import Environment
+from holdfast.host.orders import News
+from holdfast.host.sandbox.cage import Held
+from holdfast.host.sandbox.ladder import Ladder, _file
+from holdfast.host.spawn import Spawner
+from holdfast.host.warden import Nursery
+from holdfast.model import Size, Spec
+from holdfast.sandbox import Access, Backing, Denial, Entry, Guarantees, Named, Pattern, Sandbox, Where
+from tests.fakes.nursery import GUARD
+from tests.fakes.process import (
+    PATH,
+    TERMINAL,
+    command,
+    descriptors,
+    has_children,
+    open_files,
+    read_to_end,
+    wait_exit,
+    wait_news,
+)
+
+pytestmark = pytest.mark.timeout(2 * GUARD)
+
+READ, WRITE = Access.READ, Access.WRITE
+ROOT, MINIMAL = Entry(Named(Where.ROOT), READ), Entry(Named(Where.MINIMAL), READ)
+BOTH = pytest.mark.parametrize("terminal", [None, TERMINAL], ids=["pipe", "pty"])
+
+
+@pytest.fixture(autouse=True)
+def _nothing_left() -> Iterator[None]:
+    before = open_files()
+    yield
+    gc.collect()
+    assert open_files() == before
+    assert not has_children()
+
+
+@pytest.fixture(params=Backing)
+def spawner(
+    request: pytest.FixtureRequest, compiled: str, sandboxes: Callable[..., Ladder]
+) -> Iterator[Spawner]:
+    """With sandboxes of each kind."""
+    made = Spawner(
+        Environment({"TMPDIR": "/inherited"}),
+        Nursery(programs=[[compiled]]),
+        ladder=sandboxes(request.param),
+    )
+    yield made
+    made.close()
+
+
+def sandboxed(*argv: str, entries: tuple[Entry, ...] | None = (ROOT,), **more: object) -> Spec:
+    spec = command(*argv, **more)  # type: ignore[arg-type]
+    return replace(spec, sandbox=Sandbox(entries, network=False, cwd=spec.cwd))
+
+
+def ends(child: Child) -> None:
+    child.kill()
+    while child.pid and wait_news(child).news not in (News.EMPTY, News.LOST):
+        pass
+    child.close()
+    for fd in descriptors(child):
+        os.close(fd)
+
+
+def ran(spawner: Spawner, spec: Spec) -> tuple[int, list[Denial]]:
+    """The exit code, and what was refused."""
+    child = spawner.start(spec, spawner.cage(spec))
+    try:
+        report = wait_news(child)
+        if report.news is not News.STARTED:
+            raise child.failure(report)
+        assert child.caged is not None
+        assert (child.caged.exact, child.caged.denials) == (True, [])
+        return wait_exit(child), child.caged.denials
+    finally:
+        ends(child)
+
+
+def refusal(spawner: Spawner, spec: Spec) -> SpawnFailed:
+    with pytest.raises(SpawnFailed) as caught:
+        ran(spawner, spec)
+    assert caught.value.terminal == (spec.terminal is not None)
+    return caught.value
+
+
+@BOTH
+def test_what_was_refused_is_known_with_the_exit(spawner: Spawner, work: Path, terminal: Size | None) -> None:
+    script = "touch in && ! mkdir ../out 2>/dev/null && ! mkdir ../out 2>/dev/null && exit 5"
+    spec = sandboxed(
+        "sh", "-c", script, cwd=str(work), entries=(ROOT, Entry(str(work), WRITE)), terminal=terminal
+    )
+
+    assert ran(spawner, spec) == (5, [Denial("mkdir", f"{work.parent}/out", 2)])
+    assert os.listdir(work) == ["in"]
+
+
+def test_without_a_sandbox_there_is_no_cage(spawner: Spawner) -> None:
+    plain = command("true")
+
+    assert spawner.cage(plain) is None
+    assert spawner.cage(replace(plain, sandbox=Sandbox(None, network=True, cwd="/"))) is None
+    child = spawner.start(plain)
+    assert child.caged is None
+    assert wait_news(child).news is News.STARTED
+    ends(child)
+
+
+def test_where_only_the_network_is_off_files_are_free(spawner: Spawner, work: Path) -> None:
+    code, denials = ran(spawner, sandboxed("touch", f"{work}/made", entries=None))
+
+    assert (code, denials, os.listdir(work)) == (0, [], ["made"])
+
+
+@pytest.mark.parametrize("own", [True, False])
+def test_the_directory_for_temporary_files_is_that_of_the_child(
+    spawner: Spawner, work: Path, *, own: bool
+) -> None:
+    """Not that of the server, which may be anywhere."""
+    env = {"PATH": PATH, **({"TMPDIR": str(work)} if own else {})}
+    spec = sandboxed("touch", f"{work}/made", env=env, entries=(ROOT, Entry(Named(Where.TMPDIR), WRITE)))
+
+    code, _ = ran(spawner, spec)
+
+    assert (code == 0, os.listdir(work)) == (own, ["made"] if own else [])
+
+
+@BOTH
+def test_a_program_that_cannot_be_seen_is_the_sandboxes_fault(
+    spawner: Spawner, work: Path, terminal: Size | None
+) -> None:
+    program = work / "program"
+    program.write_text("#!/bin/sh\n")
+    program.chmod(0o755)
+
+    error = refusal(spawner, sandboxed(str(program), entries=(MINIMAL,), terminal=terminal))
+
+    assert (error.fault, error.subject) == (Fault.SANDBOX, str(program))
+    assert error.reason.startswith("the sandbox keeps it from being run: ")
+
+
+@BOTH
+@pytest.mark.parametrize(
+    ("argv", "cwd", "fault"),
+    [
+        (["/none/such"], "/", Fault.PROGRAM),
+        (["none-such"], "/", Fault.PROGRAM),
+        (["true"], "/none/such", Fault.DIRECTORY),
+    ],
+)
+def test_what_is_missing_anyway_is_not_the_sandboxes_fault(
+    spawner: Spawner, argv: list[str], cwd: str, fault: Fault, terminal: Size | None
+) -> None:
+    error = refusal(spawner, sandboxed(*argv, cwd=cwd, terminal=terminal))
+
+    assert (error.fault, error.number) == (fault, 2)
+
+
+@BOTH
+def test_what_bubblewrap_says_is_the_reason(
+    compiled: str, sandboxes: Callable[..., Ladder], terminal: Size | None
+) -> None:
+    """It knows better than a number."""
+    spawner = Spawner(Environment({}), Nursery(programs=[[compiled]]), ladder=sandboxes(Backing.BUBBLEWRAP))
+    spec = sandboxed("true", terminal=terminal)
+    cage = spawner.cage(spec)
+    assert cage is not None
+    child = spawner.start(spec, replace(cage, arguments=Held(_file(b"--bind\0/none/such\0/x\0"))))
+
+    error = child.failure(wait_news(child))
+
+    assert (error.fault, error.subject) == (Fault.SANDBOX, "sandbox")
+    assert error.reason.startswith("bwrap: ")
+    assert "/none/such" in error.reason
+    ends(child)
+    spawner.close()
+
+
+def test_a_policy_that_makes_no_sense_is_refused_before_anything_starts(spawner: Spawner) -> None:
+    with pytest.raises(BadRequest):
+        spawner.cage(sandboxed("true", entries=(ROOT, Entry(Pattern("/**"), Access.DENY))))
+
+
+def test_where_there_are_no_sandboxes_one_is_refused() -> None:
+    spawner = Spawner(Environment({}))
+
+    assert spawner.guarantees == Guarantees(None, reason="sandboxes are switched off")
+    with pytest.raises(SandboxUnavailable):
+        spawner.cage(sandboxed("true"))
+    spawner.close()
+
+
+def test_what_sandboxes_are_worth_is_what_the_ladder_found(spawner: Spawner) -> None:
+    assert spawner.guarantees.backing is not None
+    assert spawner.guarantees is spawner.guarantees
+
+
+def test_output_that_was_said_is_still_there_after_a_start(spawner: Spawner) -> None:
+    """Only a start that failed has its explanation read from it."""
+    spec = sandboxed("sh", "-c", "echo out; echo err >&2")
+    child = spawner.start(spec, spawner.cage(spec))
+    assert wait_news(child).news is News.STARTED
+
+    assert [read_to_end(fd) for _, fd in child.outputs] == [b"out\n", b"err\n"]
+    ends(child)
