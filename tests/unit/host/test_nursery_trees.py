@@ -226,13 +226,14 @@ def test_a_warden_of_whom_nobody_is_left_takes_the_next_command(command: Command
 def test_a_second_command_beside_the_first_is_garbage(command: Command) -> None:
     command.start("/bin/cat")
     warden = command.tells(STARTED).warden
-    for fd in (command.stdin, command.stdout, command.stderr):
-        os.close(fd)
+    first = command.stdin, command.stdout, command.stderr  # Open: without its stdin it would end by itself.
 
     command.start("/bin/cat")
 
     assert command.told() is None
     has_ended(warden)
+    for fd in first:
+        os.close(fd)
 
 
 # Its end by force.

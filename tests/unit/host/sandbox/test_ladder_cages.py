@@ -6,7 +6,7 @@ import gc
 import os
 import shutil
 import stat
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
@@ -15,48 +15,19 @@ import pytest
 from holdfast.errors import BadRequest, SandboxUnavailable
 from holdfast.host.sandbox import ladder as module
 from holdfast.host.sandbox import landlock
-from holdfast.host.sandbox.cage import Cage
 from holdfast.host.sandbox.ladder import Ladder
 from holdfast.sandbox import Access, Backing, Entry, Named, Pattern, Protection, Sandbox, Where
-from tests.fakes.process import has_children, nothing_left_open, open_files
+from tests.fakes.policies import ROOT, asked, told, workspace
+from tests.fakes.process import nothing_left_open, open_files
 
 READ, WRITE, DENY = Access.READ, Access.WRITE, Access.DENY
-ROOT = Entry(Named(Where.ROOT), READ)
 NO_COMPILER = "the nursery is not compiled: install a C compiler, then install holdfast again"
 NO_BWRAP = "bwrap is not installed: install the package bubblewrap"
 
 Sandboxes = Callable[..., Ladder]
 
 
-@pytest.fixture(autouse=True)
-def _nothing_left() -> Iterator[None]:
-    """No ladder leaves a descriptor or a child behind once it is closed and forgotten."""
-    before = open_files()
-    yield
-    gc.collect()
-    assert open_files() == before
-    assert not has_children()
-
-
-@pytest.fixture
-def work(tmp_path: Path) -> Path:
-    (tmp_path / "work").mkdir()
-    return tmp_path.resolve() / "work"
-
-
-def asked(*entries: Entry, network: bool = False, least: Protection = Protection.SOFT) -> Sandbox:
-    return Sandbox(entries, network, "/", least=least)
-
-
-def workspace(work: Path, *more: Entry, least: Protection = Protection.SOFT) -> Sandbox:
-    return asked(ROOT, Entry(str(work), WRITE), *more, least=least)
-
-
-def told(cage: Cage) -> list[str]:
-    """What bubblewrap is told."""
-    assert cage.arguments is not None
-    data = os.pread(cage.arguments.fileno(), 1 << 20, 0)
-    return [os.fsdecode(word) for word in data.split(b"\0")[:-1]]
+pytestmark = pytest.mark.usefixtures("nothing_left")
 
 
 # Cages.
