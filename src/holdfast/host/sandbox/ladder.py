@@ -32,6 +32,9 @@ _KEPT = 64
 
 _LINKS = "a protected name that is a symbolic link can be removed by a program that races against the server"
 
+_OF_THE_HOST = ("acpi", "asound", "bus", "driver", "fs", "irq", "scsi", "sys", "sysrq-trigger")
+"""In ``/proc``.  What else is there cannot be written, or asks for powers that nobody has inside."""
+
 _LETTERS = {Access.DENY: b"d", Access.READ: b"r", Access.WRITE: b"w"}
 
 
@@ -266,14 +269,23 @@ def _outside(cwd: str, program: str | None) -> str | None:
 
 
 def _of_the_host() -> list[str]:
-    """What in ``/proc`` is no process's: root may write to it also without any power of root's."""
+    """What in ``/proc`` is the host's and root may write to, also without any power of root's.
+
+    Each costs a mount, so those with nothing to write to are left out.
+    """
     if os.geteuid():
         return []
-    found = []
-    for name in os.listdir("/proc"):
-        if name.isdecimal():
-            continue
-        mode = os.lstat(f"/proc/{name}").st_mode
-        if stat.S_ISDIR(mode) or (stat.S_ISREG(mode) and mode & 0o222):
-            found.append(f"/proc/{name}")
-    return sorted(found)
+    return [path for path in (f"/proc/{name}" for name in _OF_THE_HOST) if _can_be_written(path)]
+
+
+def _can_be_written(path: str) -> bool:
+    """Whether it is a file with any right to write to it, or a directory with such a file in it."""
+    try:
+        facts = os.lstat(path)
+        if stat.S_ISREG(facts.st_mode):
+            return bool(facts.st_mode & 0o222)
+        return stat.S_ISDIR(facts.st_mode) and any(
+            _can_be_written(os.path.join(path, name)) for name in os.listdir(path)
+        )
+    except OSError:
+        return False  # It is not there, or gone by now.
