@@ -70,12 +70,11 @@ class LocalBackend:
         return self._http
 
     async def start(self, spec: Spec) -> LocalProcess:
-        most = 0 if self._closing else self._limits.processes
-        if len(self._live) + len(self._births) >= most or len(self._strays) > most:
-            raise LimitReached("processes", most)
+        self._check_room()
         cage = None
         if spec.sandbox is not None:
             cage = await self.files.workers.run(partial(self._children.cage, spec))
+            self._check_room()  # Meanwhile others may have started, or everything been closed.
         birth = Birth(self._children.start(spec, cage), loop=self._loop, poller=self._poller)
         self._births.add(birth)
         try:
@@ -95,6 +94,11 @@ class LocalBackend:
         if spec.terms is not PLAIN:
             Watchdog(process, spec.terms, self._loop)
         return process
+
+    def _check_room(self) -> None:
+        most = 0 if self._closing else self._limits.processes
+        if len(self._live) + len(self._births) >= most or len(self._strays) > most:
+            raise LimitReached("processes", most)
 
     def unpack(self, data: bytes) -> Past:
         return Past(data, self._budget)

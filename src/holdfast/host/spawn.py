@@ -74,7 +74,7 @@ class Spawner:
             BadRequest: It makes no sense.
             SandboxUnavailable: It cannot be kept.
         """
-        if spec.sandbox is None or not spec.sandbox.confines:
+        if spec.sandbox is None:
             return None
         env = self._environment.child(spec.env_policy, spec.env)
         return self._ladder.cage(spec.sandbox, env.get("TMPDIR"))

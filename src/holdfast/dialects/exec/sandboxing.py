@@ -238,9 +238,10 @@ def sandbox_of(context: SandboxContext | None, cwd: str | None) -> model.Sandbox
             if (place := _place(entry.path)) is not None
         )
         depth = permissions.file_system.glob_scan_max_depth
-    return model.Sandbox(
+    wanted = model.Sandbox(
         entries, network, directory or "/", roots, depth, least=_LEAST[context.protects_subpaths]
     )
+    return wanted if wanted.confines else None
 
 
 def _needs_directory(entry: PermissionEntry) -> bool:

@@ -33,7 +33,7 @@ def read(params: Any) -> SandboxContext:
     return decoded(params, SandboxContext)
 
 
-def made(permissions: Any, directory: str | None = "/work", **more: Any) -> Sandbox | None:
+def made(permissions: Any, directory: str | None = "/desk", **more: Any) -> Sandbox | None:
     """For a process in a directory."""
     return sandbox_of(read(context(permissions, **more)), directory)
 
@@ -48,17 +48,22 @@ def entries(*given: Any, **more: Any) -> tuple[Entry, ...] | None:
 
 
 def test_without_a_sandbox_there_is_none() -> None:
-    assert sandbox_of(None, "/work") is None
+    assert sandbox_of(None, "/desk") is None
     assert made({"type": "disabled"}) is None
 
 
-@pytest.mark.parametrize(("word", "network"), [("restricted", False), ("enabled", True)])
-def test_all_files_may_still_be_without_network(word: str, *, network: bool) -> None:
+def test_all_files_may_still_be_without_network() -> None:
     """Also where somebody else keeps the files."""
-    expected = Sandbox(None, network, "/work")
+    expected = Sandbox(None, network=False, cwd="/desk")
 
-    assert made(managed(FULL, word)) == expected
-    assert made({"type": "external", "network": word}) == expected
+    assert made(managed(FULL, "restricted")) == expected
+    assert made({"type": "external", "network": "restricted"}) == expected
+
+
+def test_what_forbids_nothing_is_no_sandbox() -> None:
+    """Or a client would be told of one."""
+    assert made(managed(FULL, "enabled")) is None
+    assert made({"type": "external", "network": "enabled"}) is None
 
 
 def test_nothing_listed_is_nothing_allowed_and_not_everything() -> None:
@@ -130,14 +135,14 @@ def test_patterns_may_be_looked_for_no_deeper_than_asked(depth: int | None) -> N
 def test_roots_are_paths_of_this_host() -> None:
     found = made(managed(restricted()), workspaceRoots=["file:///a", "file:///b%20c"])
 
-    assert found == Sandbox((), False, "/work", ("/a", "/b c"))
+    assert found == Sandbox((), False, "/desk", ("/a", "/b c"))
 
 
 @pytest.mark.parametrize(
     ("given", "process", "directory"),
     [
-        ("file:///other", "/work", "/other"),
-        (None, "/work", "/work"),
+        ("file:///other", "/desk", "/other"),
+        (None, "/desk", "/desk"),
         ("file:///other", None, "/other"),
         (None, None, "/"),
     ],
@@ -216,7 +221,7 @@ def test_what_depends_on_the_directory_needs_one(path: dict[str, Any], *, needed
         assert str(caught.value) == DYNAMIC
     else:
         assert made(permissions, None) is not None
-    assert made(permissions, "/work") is not None
+    assert made(permissions, "/desk") is not None
 
 
 FOREIGN = "file:///C:/x"

@@ -18,7 +18,7 @@ ROOT = Entry(Named(Where.ROOT), READ)
 @pytest.fixture
 def top(tmp_path: Path) -> Path:
     """Without symbolic links above it."""
-    (tmp_path / "work").mkdir()
+    (tmp_path / "desk").mkdir()
     return tmp_path.resolve()
 
 
@@ -74,19 +74,19 @@ def test_of_two_entries_for_one_path_deny_counts_over_write_over_read(
 
 def test_a_tree_a_part_of_it_and_a_part_of_that(top: Path) -> None:
     """Write, deny, write: each entry is a rule of its own."""
-    (top / "work/a/b").mkdir(parents=True)
-    work, inner, innermost = (str(top / path) for path in ("work", "work/a", "work/a/b"))
+    (top / "desk/a/b").mkdir(parents=True)
+    desk, inner, innermost = (str(top / path) for path in ("desk", "desk/a", "desk/a/b"))
 
-    found = listed(Entry(innermost, WRITE), ROOT, Entry(inner, DENY), Entry(work, WRITE))
+    found = listed(Entry(innermost, WRITE), ROOT, Entry(inner, DENY), Entry(desk, WRITE))
 
-    assert found == [Rule("/", READ), Rule(work, WRITE), Rule(inner, DENY), Rule(innermost, WRITE)]
+    assert found == [Rule("/", READ), Rule(desk, WRITE), Rule(inner, DENY), Rule(innermost, WRITE)]
 
 
 @pytest.mark.parametrize(
-    "text", ["{}/work", "{}/work/", "{}/./work", "{}/none/../work", "{}//work", "/{}/work"]
+    "text", ["{}/desk", "{}/desk/", "{}/./desk", "{}/none/../desk", "{}//desk", "/{}/desk"]
 )
 def test_a_path_may_be_written_in_many_ways(top: Path, text: str) -> None:
-    assert listed(Entry(text.format(top), READ)) == [Rule(str(top / "work"), READ)]
+    assert listed(Entry(text.format(top), READ)) == [Rule(str(top / "desk"), READ)]
 
 
 def test_a_file_is_told_from_a_directory(top: Path) -> None:
@@ -104,28 +104,28 @@ def test_what_is_not_there_cannot_be_granted(top: Path, access: Access) -> None:
 
 def test_what_is_not_there_can_be_denied_where_it_could_come_into_being(top: Path) -> None:
     """Elsewhere there is nothing to keep it from."""
-    missing = str(top / "work/none")
-    writable, readable = Entry(str(top / "work"), WRITE), Entry(str(top / "work"), READ)
+    missing = str(top / "desk/none")
+    writable, readable = Entry(str(top / "desk"), WRITE), Entry(str(top / "desk"), READ)
 
     assert Rule(missing, DENY, missing=True) in made(writable, Entry(missing, DENY)).rules
-    assert made(readable, Entry(missing, DENY)) == Rules([Rule(str(top / "work"), READ)])
+    assert made(readable, Entry(missing, DENY)) == Rules([Rule(str(top / "desk"), READ)])
     assert Rule(missing, DENY, missing=True) not in made(writable, Entry(missing, DENY, if_there=True)).rules
 
 
 def test_what_is_denied_if_it_is_there_is_denied_when_it_is(top: Path) -> None:
-    assert listed(Entry(str(top / "work"), DENY, if_there=True)) == [Rule(str(top / "work"), DENY)]
+    assert listed(Entry(str(top / "desk"), DENY, if_there=True)) == [Rule(str(top / "desk"), DENY)]
 
 
 def test_a_link_stands_for_what_it_leads_to(top: Path) -> None:
     """Rules are about places; the other name is kept for where only some places can be seen."""
-    (top / "link").symlink_to("work")
-    (top / "work/file").touch()
+    (top / "link").symlink_to("desk")
+    (top / "desk/file").touch()
 
     assert listed(Entry(str(top / "link"), READ)) == [
-        Rule(str(top / "work"), READ, aliases=(str(top / "link"),))
+        Rule(str(top / "desk"), READ, aliases=(str(top / "link"),))
     ]
     assert listed(Entry(f"{top}/link/file", READ)) == [
-        Rule(str(top / "work/file"), READ, file=True, aliases=(f"{top}/link/file",))
+        Rule(str(top / "desk/file"), READ, file=True, aliases=(f"{top}/link/file",))
     ]
 
 
@@ -137,22 +137,22 @@ def test_a_link_to_nowhere_is_what_is_not_there(top: Path) -> None:
 
 @pytest.mark.parametrize("first", ["place", "link"])
 def test_a_place_that_is_listed_under_both_its_names_has_both(top: Path, first: str) -> None:
-    """``/bin`` is a link to ``/usr/bin`` on most hosts: whoever lists both wants ``/bin/sh`` to work."""
-    (top / "link").symlink_to("work")
-    entries = [Entry(str(top / "work"), READ), Entry(str(top / "link"), READ)]
+    """``/bin`` is a link to ``/usr/bin`` on most hosts: whoever lists both wants ``/bin/sh`` to desk."""
+    (top / "link").symlink_to("desk")
+    entries = [Entry(str(top / "desk"), READ), Entry(str(top / "link"), READ)]
     if first == "link":
         entries.reverse()
 
-    assert listed(*entries) == [Rule(str(top / "work"), READ, aliases=(str(top / "link"),))]
+    assert listed(*entries) == [Rule(str(top / "desk"), READ, aliases=(str(top / "link"),))]
 
 
 def test_a_place_may_have_several_other_names(top: Path) -> None:
     """Whichever of the entries counts."""
     for name in ("first", "second"):
-        (top / name).symlink_to("work")
+        (top / name).symlink_to("desk")
     names = [str(top / name) for name in ("first", "second")]
 
-    (found,) = listed(Entry(names[0], READ), Entry(names[1], WRITE), Entry(str(top / "work"), READ))
+    (found,) = listed(Entry(names[0], READ), Entry(names[1], WRITE), Entry(str(top / "desk"), READ))
 
     assert (found.access, set(found.aliases)) == (WRITE, set(names))
 
@@ -196,29 +196,29 @@ def test_project_roots_are_all_workspace_roots(top: Path) -> None:
     (top / "other").mkdir()
     everywhere = Entry(Named(Where.PROJECT_ROOTS), WRITE)
 
-    found = listed(everywhere, roots=(top / "work", top / "other"))
+    found = listed(everywhere, roots=(top / "desk", top / "other"))
 
-    assert found == [Rule(str(top / "other"), WRITE), Rule(str(top / "work"), WRITE)]
+    assert found == [Rule(str(top / "desk"), WRITE), Rule(str(top / "other"), WRITE)]
     assert made(everywhere) == Rules([])
 
 
 @pytest.mark.parametrize("below", ["sub", "/sub", "sub/"])
 def test_something_below_every_project_root(top: Path, below: str) -> None:
-    (top / "work/sub").mkdir()
+    (top / "desk/sub").mkdir()
     (top / "other").mkdir()
 
-    found = listed(Entry(Named(Where.PROJECT_ROOTS, below), READ), roots=(top / "work", top / "other"))
+    found = listed(Entry(Named(Where.PROJECT_ROOTS, below), READ), roots=(top / "desk", top / "other"))
 
-    assert found == [Rule(str(top / "work/sub"), READ)]
+    assert found == [Rule(str(top / "desk/sub"), READ)]
 
 
-@pytest.mark.parametrize("tmpdir", [None, "", "work", "./work"])
+@pytest.mark.parametrize("tmpdir", [None, "", "desk", "./desk"])
 def test_a_directory_for_temporary_files_that_is_none_grants_nothing(top: Path, tmpdir: str | None) -> None:
     """The command's own variable counts, and only if it says where that is."""
     entry = Entry(Named(Where.TMPDIR), WRITE)
 
     assert made(entry, tmpdir=tmpdir) == Rules([])
-    assert listed(entry, tmpdir=str(top / "work")) == [Rule(str(top / "work"), WRITE)]
+    assert listed(entry, tmpdir=str(top / "desk")) == [Rule(str(top / "desk"), WRITE)]
 
 
 def test_slash_tmp_is_slash_tmp() -> None:
@@ -226,15 +226,15 @@ def test_slash_tmp_is_slash_tmp() -> None:
 
 
 def test_a_pattern_denies_what_matches_now(top: Path) -> None:
-    (top / "work/a.env").touch()
-    (top / "work/b.env").mkdir()
+    (top / "desk/a.env").touch()
+    (top / "desk/b.env").mkdir()
 
-    found = listed(ROOT, Entry(Pattern(f"{top}/work/*.env"), DENY))
+    found = listed(ROOT, Entry(Pattern(f"{top}/desk/*.env"), DENY))
 
     assert found == [
         Rule("/", READ),
-        Rule(str(top / "work/a.env"), DENY, file=True),
-        Rule(str(top / "work/b.env"), DENY),
+        Rule(str(top / "desk/a.env"), DENY, file=True),
+        Rule(str(top / "desk/b.env"), DENY),
     ]
 
 
@@ -245,11 +245,11 @@ def test_a_pattern_grants_nothing(top: Path, access: Access) -> None:
 
 
 def test_a_pattern_is_relative_to_the_directory_and_no_deeper_than_asked(top: Path) -> None:
-    (top / "work/sub/sub").mkdir(parents=True)
+    (top / "desk/sub/sub").mkdir(parents=True)
     everywhere = Entry(Pattern("**/sub"), DENY)
 
-    shallow = made(ROOT, everywhere, cwd=str(top / "work"), depth=1)
-    deep = made(ROOT, everywhere, cwd=str(top / "work"))
+    shallow = made(ROOT, everywhere, cwd=str(top / "desk"), depth=1)
+    deep = made(ROOT, everywhere, cwd=str(top / "desk"))
 
-    assert [rule.path for rule in shallow.rules] == ["/", f"{top}/work/sub"]
-    assert [rule.path for rule in deep.rules] == ["/", f"{top}/work/sub", f"{top}/work/sub/sub"]
+    assert [rule.path for rule in shallow.rules] == ["/", f"{top}/desk/sub"]
+    assert [rule.path for rule in deep.rules] == ["/", f"{top}/desk/sub", f"{top}/desk/sub/sub"]
