@@ -10,8 +10,9 @@ from pathlib import Path
 
 import pytest
 
+from holdfast.config import EngineLimits
 from holdfast.engine.local import LocalBackend
-from holdfast.errors import BadRequest, SandboxUnavailable
+from holdfast.errors import BadRequest, LimitReached, SandboxUnavailable
 from holdfast.host.environ import Environment
 from holdfast.host.info import host_info
 from holdfast.host.sandbox.ladder import Ladder
@@ -94,3 +95,19 @@ async def test_many_start_at_once(caged: LocalBackend) -> None:
     ends = [await process.wait(PATIENCE) for process in started]
 
     assert [end and end.code for end in ends] == list(range(10))
+
+
+async def test_no_more_start_than_may_however_long_their_sandboxes_take() -> None:
+    """Both find room before either has its sandbox."""
+    spawner = Spawner(Environment({}), ladder=Ladder(compiled()))
+    if spawner.guarantees.backing is None:
+        spawner.close()
+        pytest.skip(spawner.guarantees.reason)
+    limits = EngineLimits(processes=1)
+    backend = LocalBackend(spawner, host_info(), asyncio.get_running_loop(), limits=limits)
+    spec = confined(command("/bin/sleep", "1000"))
+
+    found = await asyncio.gather(*(backend.start(spec) for _ in range(3)), return_exceptions=True)
+
+    assert sorted(type(one) is LimitReached for one in found) == [False, True, True]
+    await backend.aclose()
