@@ -86,7 +86,7 @@ async def _is_alive(server: Inside) -> bool:
 
 async def test_a_peer_that_takes_what_it_is_sent_is_alive(tmp_path: Path) -> None:
     """It may have far to go to our ping, and so to its pong."""
-    limits = ConnectionLimits(output_bytes=MIB // 4, ping_seconds=0.2, pong_seconds=0.15)
+    limits = ConnectionLimits(output_bytes=MIB // 4, ping_seconds=0.5, pong_seconds=0.45)
     async with asked(tmp_path, 128 * MIB, limits) as (_, wire):
         frame = await receive(wire)
         while not frame.final or frame.op == PING:
