@@ -16,6 +16,7 @@ from holdfast.dialects.exec.methods import METHODS
 from holdfast.engine.files import LocalFiles
 from holdfast.poller import Poller
 from tests.fakes.exec_talk import ExecTalk
+from tests.fakes.process import calls_over
 
 
 def uri(path: Path | str) -> str:
@@ -33,13 +34,18 @@ class FileScene(ExecTalk):
 
 @contextlib.asynccontextmanager
 async def local_files(limits: FileLimits | None = None) -> AsyncIterator[LocalFiles]:
-    """The files of this host."""
+    """The files of this host.  Afterwards none of them is open."""
     poller = Poller()
     poller.attach(asyncio.get_running_loop())
     files = LocalFiles(asyncio.get_running_loop(), poller, limits)
-    yield files
-    files.close()
-    poller.close()
+    try:
+        yield files
+    finally:
+        files.close()
+        try:
+            await calls_over(files.workers)
+        finally:
+            poller.close()
 
 
 @contextlib.asynccontextmanager
@@ -51,6 +57,8 @@ async def file_scene(limits: FileLimits | None = None) -> AsyncIterator[FileScen
             scene.backend, METHODS, loop=scene.loop.loop, telemetry=scene.tally, file_limits=limits
         )
         scene.talk = scene.endpoint.greet(scene.client)
-        await scene.shake_hands()
-        yield scene
-        scene.talk.ended()
+        try:
+            await scene.shake_hands()
+            yield scene
+        finally:
+            scene.talk.ended()

@@ -17,6 +17,7 @@ import sys
 import time
 from collections.abc import AsyncIterator, Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 
 from holdfast.config import ConnectionLimits, EngineLimits, SessionLimits
@@ -31,6 +32,9 @@ from holdfast.server.app import Server
 from holdfast.server.http import Routes
 from holdfast.server.listen import Listen, Tcp
 from holdfast.telemetry import Silent, Telemetry
+from tests.fakes.app_talk import AppLoop
+from tests.fakes.dialects import HandTimer
+from tests.fakes.process import calls_over
 
 PATIENCE = 10.0
 """Seconds any wait in a test may take: far beyond what is needed, so that a loaded machine passes too."""
@@ -317,6 +321,17 @@ def serve_stdio(*messages: str) -> Sequence[str]:
 # Its parts inside the test's loop.
 
 
+class ServerLoop(AppLoop):
+    """The times of connections and sessions, moved by hand.
+
+    Sockets, threads and processes stay with the running loop: a busy machine is slow to do what a
+    test waits for, and no deadline passes meanwhile.
+    """
+
+    def call_later(self, seconds: float, callback: Callable[..., object], *facts: object) -> HandTimer:
+        return self.call_at(self.now + seconds, partial(callback, *facts))
+
+
 @dataclass
 class Inside:
     """A server in this loop, and what it is made of."""
@@ -338,20 +353,25 @@ async def inside(
     environment: Mapping[str, str] | None = None,
     healthz: bool = True,
     any_path: bool = False,
+    times: ServerLoop | None = None,
 ) -> AsyncIterator[Inside]:
-    """Serve on real sockets with limits and telemetry of the test's choice."""
+    """Serve on real sockets with limits and telemetry of the test's choice.
+
+    With ``times``, those of connections and sessions pass when the test says so.
+    """
     loop = asyncio.get_running_loop()
+    timing = loop if times is None else times.loop
     telemetry = telemetry or Silent()
     poller = Poller()
     poller.attach(loop)
     spawner = Spawner(Environment(own_environment() if environment is None else environment))
     backend = LocalBackend(spawner, host_info(), loop, poller=poller, limits=engine)
-    endpoint = ExecEndpoint(backend, METHODS, loop=loop, telemetry=telemetry, limits=sessions)
+    endpoint = ExecEndpoint(backend, METHODS, loop=timing, telemetry=telemetry, limits=sessions)
     server = Server(
         endpoint,
         routes=Routes(healthz=healthz, any_path=any_path),
         telemetry=telemetry,
-        loop=loop,
+        loop=timing,
         poller=poller,
         limits=connections,
     )
@@ -359,10 +379,13 @@ async def inside(
         url = await server.listen(where or Tcp("127.0.0.1", 0))
         yield Inside(server, endpoint, backend, url)
     finally:
-        async with asyncio.timeout(PATIENCE):
-            await server.stop()
-            endpoint.close()
-            await backend.aclose()
-            # In the program its end closes what is still open; here peers get the time to say goodbye.
-            await eventually(lambda: not poller._sources)
-        poller.close()
+        try:
+            async with asyncio.timeout(PATIENCE):
+                await server.stop()
+                endpoint.close()
+                await backend.aclose()
+                # In the program its end closes what is still open; here peers get the time to say goodbye.
+                await eventually(lambda: not poller._sources)
+            await calls_over(backend.files.workers)
+        finally:
+            poller.close()

@@ -147,6 +147,7 @@ async def test_the_limits_of_a_walk_have_limits(
 
 
 @pytest.mark.slow
+@pytest.mark.timeout(120)
 async def test_huge_directories_are_bounded(url: str, tmp_path: Path) -> None:
     """50,000 names are an answer; one more is an error that says how many there are."""
     for number in range(50_000):

@@ -36,6 +36,7 @@ class Workers:
         self._name = name
         self._jobs: SimpleQueue[_Job[Any] | None] = SimpleQueue()
         self._threads = 0
+        self._closed = False
         self._busy = 0  # Calls that were handed over and are not over; only the loop counts.
 
     async def run(
@@ -59,11 +60,15 @@ class Workers:
         self._hand_over(_Job(call, None, None, None))
 
     def _hand_over(self, job: _Job[Any]) -> None:
-        if self._busy >= self._threads and self._threads < self._most:
+        if self._closed or (self._busy >= self._threads and self._threads < self._most):
             self._threads += 1
             threading.Thread(target=self._work, name=f"{self._name}-{self._threads}", daemon=True).start()
         self._busy += 1
         self._jobs.put(job)
+        if self._closed:
+            # The others end before they come to this one.  It is the last word of a call that was
+            # under way: to close its file.
+            self._jobs.put(None)
 
     def _work(self) -> None:
         while (job := self._jobs.get()) is not None:
@@ -92,6 +97,10 @@ class Workers:
             job.over()
 
     def close(self) -> None:
-        """End the threads, each when its call is over.  Nobody waits for that."""
+        """End the threads, each when its call is over.  Nobody waits for that.
+
+        What is asked for afterwards is done all the same, each in a thread of its own.
+        """
+        self._closed = True
         for _ in range(self._threads):
             self._jobs.put(None)

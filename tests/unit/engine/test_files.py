@@ -120,6 +120,30 @@ async def test_a_file_in_use_is_closed_when_nobody_uses_it(
     assert still_open
 
 
+async def test_a_file_in_use_at_the_end_is_closed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A server that stops in the middle of a long answer must not keep the file, if its program goes on."""
+    path, gate = tmp_path.resolve() / "f", threading.Event()
+    path.write_bytes(b"x")
+    read = blocks.read
+
+    def slow_read(*facts: Any) -> bytes:
+        gate.wait()
+        return read(*facts)
+
+    monkeypatch.setattr(blocks, "read", slow_read)
+    async with local_files() as files:
+        file = await files.open(str(path), Purpose.READ)
+        task = asyncio.ensure_future(file.read(0, 1))
+        await asyncio.sleep(0)
+        task.cancel()
+        await asyncio.wait([task])
+        file.close()
+        files.close()
+        gate.set()
+
+        await eventually(lambda: not is_open(path))
+
+
 async def test_what_a_cancelled_call_opens_is_closed(
     files: LocalFiles, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

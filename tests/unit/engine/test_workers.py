@@ -9,7 +9,7 @@ from collections.abc import Iterator
 import pytest
 
 from holdfast.engine.workers import Workers
-from tests.fakes.process import eventually
+from tests.fakes.process import calls_over, eventually
 
 
 @pytest.fixture
@@ -17,6 +17,7 @@ async def workers() -> Iterator[Workers]:  # type: ignore[misc]  # A generator i
     made = Workers(2, asyncio.get_running_loop(), "test")
     yield made
     made.close()
+    await calls_over(made)
 
 
 async def test_a_call_runs_in_another_thread(workers: Workers) -> None:
@@ -80,6 +81,22 @@ async def test_what_nobody_waits_for_is_done(workers: Workers) -> None:
     workers.post(done.set)
 
     await eventually(done.is_set)
+
+
+async def test_what_is_asked_for_after_the_end_is_done() -> None:
+    """A file that is in use at the end is closed when the call is over, and that is after the end."""
+    workers = Workers(1, asyncio.get_running_loop(), "test")
+    gate, done = threading.Event(), threading.Event()
+    stuck = asyncio.ensure_future(workers.run(gate.wait, over=lambda: workers.post(done.set)))
+    await asyncio.sleep(0)
+
+    workers.close()
+    gate.set()
+    await stuck
+
+    await eventually(done.is_set)
+    await eventually(lambda: not [each for each in threading.enumerate() if each.name.startswith("test-")])
+    await calls_over(workers)
 
 
 def test_a_call_may_end_after_the_loop() -> None:

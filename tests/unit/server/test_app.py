@@ -18,7 +18,7 @@ from holdfast.server.listen import BadListen, Tcp, Unix
 from holdfast.telemetry import Tally
 from tests.fakes.client import Client, Refusal, client, page_bytes, start_params
 from tests.fakes.frames import CLOSE, Wire
-from tests.fakes.server import PATIENCE, commands, eventually, held_program, inside, is_same
+from tests.fakes.server import PATIENCE, ServerLoop, commands, eventually, held_program, inside, is_same
 
 # Listening.
 
@@ -146,14 +146,18 @@ async def test_a_detached_session_expires_and_its_processes_are_killed() -> None
 
 async def test_a_session_that_was_resumed_does_not_expire() -> None:
     """The time counts from the last goodbye, not from the first."""
-    loop = asyncio.get_running_loop()
-    async with inside(sessions=SessionLimits(detached_seconds=0.1)) as server:
+    times = ServerLoop()
+    async with inside(sessions=SessionLimits(detached_seconds=8), times=times) as server:
         async with client(server.url) as first:
             await first.start("p", "sleep", "1000")
-        detached = loop.time()
+        await eventually(lambda: server.server.connections == 0)
+        times.move(7)
         async with client(server.url, resume=first.session) as second:
-            await eventually(lambda: loop.time() > detached + 0.2)
-            running = await second.terminate("p")
+            times.move(7)
+        await eventually(lambda: server.server.connections == 0)
+        times.move(7)
+        async with client(server.url, resume=second.session) as third:
+            running = await third.terminate("p")
 
     assert running
 
@@ -174,17 +178,15 @@ async def test_expiry_gives_up_a_start_that_is_still_under_way(tmp_path: Path) -
 
 async def test_a_closed_process_is_forgotten_after_its_time_and_its_name_is_free() -> None:
     """Names come back, and so does the memory of what was said under them."""
-    async with inside(sessions=SessionLimits(closed_seconds=0.05)) as server, client(server.url) as talking:
+    times = ServerLoop()
+    async with inside(times=times) as server, client(server.url) as talking:
         await talking.start("p", "echo", "first")
         await talking.closed("p")
         page = await talking.read("p")
-
-        async def start_again() -> bool:
-            return "result" in await talking.post("process/start", start_params("p", "echo", "second"))
-
-        async with asyncio.timeout(PATIENCE):
-            while not await start_again():
-                pass
+        with pytest.raises(Refusal):
+            await talking.start("p", "echo", "second")
+        times.move(SessionLimits().closed_seconds)
+        await talking.start("p", "echo", "second")
         tale = talking.tale("p")
         await talking.until(lambda: tale.kinds.count("closed") == 2)
 

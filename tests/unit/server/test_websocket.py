@@ -1,4 +1,4 @@
-"""A WebSocket connection on a real socket, with short times: life signs, fragments, the ways it ends."""
+"""A WebSocket connection on a real socket: life signs, fragments, the ways it ends."""
 
 from __future__ import annotations
 
@@ -6,13 +6,14 @@ import asyncio
 import contextlib
 import os
 import socket
+from collections.abc import AsyncIterator
 
 import pytest
 
 from holdfast.config import ConnectionLimits
 from tests.fakes.client import Client, client, page_bytes, sha256
 from tests.fakes.frames import CLOSE, CONTINUATION, PING, PONG, TEXT, Frame, Wire, frame_bytes, frame_head
-from tests.fakes.server import PATIENCE, eventually, inside
+from tests.fakes.server import PATIENCE, ServerLoop, eventually, inside
 
 
 async def test_nodelay_is_set_on_accepted_sockets() -> None:
@@ -40,21 +41,35 @@ def _nodelay_of_peers(address: object) -> list[int]:
 
 # Life signs.
 
-QUICK = ConnectionLimits(ping_seconds=0.05, pong_seconds=0.04)
+LIFE = ConnectionLimits(ping_seconds=3.0, pong_seconds=2.0)
+"""Wholes, so that sums are exact: a ping is due after 3 s, and again 1 s after each time for a pong."""
 
 
-@pytest.mark.slow
+@contextlib.asynccontextmanager
+async def mute(url: str) -> AsyncIterator[Client]:
+    """A client that answers no ping and goes without a goodbye."""
+    opened = await Client.open(url, answers_pings=False)
+    try:
+        yield opened
+    finally:
+        await opened.abort()
+
+
 async def test_a_peer_that_answers_pings_stays() -> None:
     """Silence is not death: an idle client is asked and answers."""
-    async with inside(connections=QUICK) as server:
+    times = ServerLoop()
+    async with inside(connections=LIFE, times=times) as server:
         wire = await Wire.open(server.url)
-        pings = 0
-        async with asyncio.timeout(PATIENCE):
-            while pings < 5:
+        (channel,) = server.server._channels
+        times.move(2)
+        for _ in range(5):
+            times.move(1)
+            async with asyncio.timeout(PATIENCE):
                 frame = await wire.receive()
-                assert frame == Frame(PING, b"")
-                wire.send(PONG, frame.payload)
-                pings += 1
+            assert frame == Frame(PING, b"")
+            wire.send(PONG, frame.payload)
+            await eventually(lambda: channel._heard)
+            times.move(2)
         connections = server.server.connections
         await wire.close()
 
@@ -63,27 +78,30 @@ async def test_a_peer_that_answers_pings_stays() -> None:
 
 async def test_the_pong_deadline_detaches_a_dead_peer() -> None:
     """A peer behind a broken network sends no goodbye; its session must not wait for the kernel."""
-    async with inside(connections=QUICK) as server:
-        dead = await Client.open(server.url, answers_pings=False)
+    times = ServerLoop()
+    async with inside(connections=LIFE, times=times) as server, mute(server.url) as dead:
         await dead.start("p", "sleep", "1000")
-        await eventually(lambda: server.server.connections == 0)
+        times.move(4)
+        before = server.server.connections
+        times.move(1)
+        after = server.server.connections
         async with client(server.url, resume=dead.session) as heir:
             running = await heir.terminate("p")
-        await dead.abort()
 
+    assert (before, after) == (1, 0)
     assert running
 
 
-@pytest.mark.slow
 async def test_a_peer_that_talks_needs_no_pong() -> None:
     """Any byte is a sign of life."""
-    async with inside(connections=ConnectionLimits(ping_seconds=0.1, pong_seconds=0.09)) as server:
-        talking = await Client.open(server.url, answers_pings=False)
-        deadline = asyncio.get_running_loop().time() + 0.6
-        while asyncio.get_running_loop().time() < deadline:
+    times = ServerLoop()
+    async with inside(connections=LIFE, times=times) as server, mute(server.url) as talking:
+        times.move(2)
+        for _ in range(5):
+            times.move(1)
             await talking.call("environment/status")
+            times.move(2)
         connections = server.server.connections
-        await talking.abort()
 
     assert connections == 1
 
@@ -106,9 +124,12 @@ async def test_a_live_holder_proves_itself_with_its_pong() -> None:
 @pytest.mark.parametrize("said", [b"", b"GET / HTTP/1.1\r\nHost: x\r\n", b"GET /readyz HTTP/1.1\r\n\r\n"])
 async def test_a_slow_handshake_is_cut(said: bytes) -> None:
     """Whoever opens sockets and says nothing must not keep them."""
-    async with inside(connections=ConnectionLimits(handshake_seconds=0.1)) as server:
+    times = ServerLoop()
+    async with inside(times=times) as server:
         wire = await Wire.dial(server.url)
         wire.writer.write(said)
+        await eventually(lambda: server.server._channels)
+        times.move(ConnectionLimits().handshake_seconds)
         async with asyncio.timeout(PATIENCE):
             try:
                 answer = await wire.reader.read()
@@ -119,13 +140,11 @@ async def test_a_slow_handshake_is_cut(said: bytes) -> None:
     assert answer == b"" or answer.startswith(b"HTTP/1.1 200 ")
 
 
-@pytest.mark.slow
 async def test_an_open_connection_is_not_cut_by_the_handshakes_time() -> None:
     """The deadline is for the upgrade only."""
-    limits = ConnectionLimits(handshake_seconds=0.1)
-    async with inside(connections=limits) as server, client(server.url) as talking:
-        began = asyncio.get_running_loop().time()
-        await eventually(lambda: asyncio.get_running_loop().time() > began + 0.25)
+    times = ServerLoop()
+    async with inside(times=times) as server, client(server.url) as talking:
+        times.move(ConnectionLimits().handshake_seconds)
         status = await talking.call("environment/status")
 
     assert status == {"status": "ready"}

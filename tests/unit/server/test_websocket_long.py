@@ -17,26 +17,28 @@ from holdfast.files import OpenFile
 from tests.fakes.client import Client, client
 from tests.fakes.file_talk import uri
 from tests.fakes.frames import CLOSE, CONTINUATION, PING, PONG, TEXT, Frame, Wire
-from tests.fakes.server import PATIENCE, Inside, eventually, inside
+from tests.fakes.server import PATIENCE, Inside, ServerLoop, eventually, inside
 
 MIB = 1 << 20
-SMALL = ConnectionLimits(fragment_bytes=MIB, output_bytes=MIB // 4, close_seconds=0.1)
+SMALL = ConnectionLimits(fragment_bytes=MIB, output_bytes=MIB // 4)
 
 
 @asynccontextmanager
 async def asked(
-    tmp_path: Path, size: int, limits: ConnectionLimits = SMALL
+    tmp_path: Path, size: int, limits: ConnectionLimits = SMALL, times: ServerLoop | None = None
 ) -> AsyncIterator[tuple[Inside, Wire]]:
     """A client that has asked for a long file, and reads frames itself."""
     (tmp_path / "long").write_bytes(b"x" * size)
-    async with inside(connections=limits) as server:
+    async with inside(connections=limits, times=times) as server:
         talking = await Client.open(server.url)
-        talking._reading.cancel()
-        await asyncio.wait([talking._reading])
-        params = {"path": uri(tmp_path / "long")}
-        talking.wire.send_text(json.dumps({"id": 7, "method": "fs/readFile", "params": params}))
-        yield server, talking.wire
-        talking.wire.abort()
+        try:
+            talking._reading.cancel()
+            await asyncio.wait([talking._reading])
+            params = {"path": uri(tmp_path / "long")}
+            talking.wire.send_text(json.dumps({"id": 7, "method": "fs/readFile", "params": params}))
+            yield server, talking.wire
+        finally:
+            talking.wire.abort()
 
 
 async def receive(wire: Wire) -> Frame:
@@ -84,19 +86,46 @@ async def _is_alive(server: Inside) -> bool:
     return await session.client.is_alive(PATIENCE)
 
 
+LIFE = ConnectionLimits(fragment_bytes=MIB // 8, output_bytes=MIB // 4, ping_seconds=3.0, pong_seconds=2.0)
+
+
+@pytest.mark.slow
 async def test_a_peer_that_takes_what_it_is_sent_is_alive(tmp_path: Path) -> None:
     """It may have far to go to our ping, and so to its pong."""
-    limits = ConnectionLimits(output_bytes=MIB // 4, ping_seconds=0.5, pong_seconds=0.45)
-    async with asked(tmp_path, 128 * MIB, limits) as (_, wire):
-        frame = await receive(wire)
-        while not frame.final or frame.op == PING:
-            frame = await receive(wire)
+    times = ServerLoop()
+    async with asked(tmp_path, 32 * MIB, LIFE, times) as (server, wire):
+        (channel,) = server.server._channels
+        frames: list[Frame] = []
+        times.move(2)
+        for _ in range(2):
+            await eventually(lambda: channel.full)
+            times.move(1)
+            while not channel._heard:
+                frames.append(await receive(wire))
+            times.move(2)
+        while not frames[-1].final or frames[-1].op == PING:
+            frames.append(await receive(wire))
 
-        assert frame.op == CONTINUATION
+    assert [frame.op for frame in frames].count(PING) == 2
+    assert frames[-1].op == CONTINUATION
+
+
+async def test_a_peer_that_takes_nothing_is_not(tmp_path: Path) -> None:
+    """Or it would keep its session, and what we have for it, until the kernel gives up."""
+    times = ServerLoop()
+    async with asked(tmp_path, 32 * MIB, LIFE, times) as (server, _):
+        (channel,) = server.server._channels
+        await eventually(lambda: channel.full)
+        times.move(4)
+        before = server.server.connections
+        times.move(1)
+        after = server.server.connections
+
+    assert (before, after) == (1, 0)
 
 
 async def test_a_stop_in_the_middle_is_said(tmp_path: Path) -> None:
-    async with asked(tmp_path, 20 * MIB) as (server, wire):
+    async with asked(tmp_path, 20 * MIB, times=ServerLoop()) as (server, wire):
         await receive(wire)
         stopping = asyncio.create_task(server.server.stop())
         frame = await receive(wire)
