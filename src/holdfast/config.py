@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from .value import value
 
 KIB = 1 << 10
 MIB = 1 << 20
 
 
-@dataclass(frozen=True, slots=True)
+@value
 class EngineLimits:
     """What the engine may use."""
 
@@ -34,7 +34,7 @@ class EngineLimits:
     """Accepted write identifiers remembered per process, so that a retry is not written twice."""
 
 
-@dataclass(frozen=True, slots=True)
+@value
 class SessionLimits:
     """How long, and how much, the exec dialect holds for its clients."""
 
@@ -56,6 +56,18 @@ class SessionLimits:
     detached_bytes: int = 64 * MIB
     """Output kept per process while its client is away, so that it finds everything on return."""
 
+    window_bytes: int = 64 * MIB
+    """Output that a client may leave unacknowledged, per process: more is legal and means the same."""
+
+    kept_names: int = 16_384
+    """Processes that belong to no client, the ended ones included: as many as may run."""
+
+    kept_ended: int = 1024
+    """The same, those that have ended; beyond it the oldest are forgotten."""
+
+    kept_seconds: float = 3600.0
+    """How long such a process can still be read after its close: whoever asks next may come late."""
+
     answer_bytes: int = 40 * MIB
     """Output in one answer to a read: encoded it stays below the 64 MiB a peer takes as a message."""
 
@@ -63,7 +75,7 @@ class SessionLimits:
     """How long the holder of a contested session has to prove that it is alive."""
 
 
-@dataclass(frozen=True, slots=True)
+@value
 class AppLimits:
     """How long, and how much, the app dialects hold for their clients."""
 
@@ -92,7 +104,7 @@ class AppLimits:
     """What a command may do that comes without a policy: what the protocol says."""
 
 
-@dataclass(frozen=True, slots=True)
+@value
 class HttpLimits:
     """What the HTTP requests of clients may use."""
 
@@ -118,7 +130,7 @@ class HttpLimits:
     """Redirects in a row, as most clients follow."""
 
 
-@dataclass(frozen=True, slots=True)
+@value
 class FileLimits:
     """What may be asked of files."""
 
@@ -159,7 +171,7 @@ class FileLimits:
     """The same of one connection: a quarter, so that no client can use all of them up."""
 
 
-@dataclass(frozen=True, slots=True)
+@value
 class ConnectionLimits:
     """What one connection may cost."""
 

@@ -7,14 +7,14 @@ UTF-8 are carried as lone surrogates, so every name can be told and used again.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from enum import Enum
 from typing import Protocol
 
 from .sandbox import Sandbox
+from .value import record, value
 
 
-@dataclass(frozen=True, slots=True)
+@value
 class Metadata:
     """What is known of something without opening it."""
 
@@ -30,7 +30,7 @@ class Metadata:
     """The same of its last change."""
 
 
-@dataclass(slots=True)
+@record
 class DirEntry:
     """A name in a directory, with the kind of what it leads to."""
 
@@ -39,7 +39,7 @@ class DirEntry:
     file: bool
 
 
-@dataclass(frozen=True, slots=True)
+@value
 class WalkTerms:
     """How far a walk goes."""
 
@@ -59,14 +59,14 @@ class WalkTerms:
     """How a path is told.  Called in whatever thread does the work, because there may be many."""
 
 
-@dataclass(slots=True)
+@record
 class WalkEntry:
     path: str
     """As the terms spell it."""
     directory: bool
 
 
-@dataclass(slots=True)
+@record
 class WalkError:
     """Something that could not be looked at."""
 
@@ -76,7 +76,7 @@ class WalkError:
     """The system's error number."""
 
 
-@dataclass(slots=True)
+@record
 class Walk:
     """What a walk has found, level by level and in the order of the names."""
 

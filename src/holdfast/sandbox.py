@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from enum import Enum, IntEnum
+
+from .value import value
 
 
 class Access(IntEnum):
@@ -27,7 +28,7 @@ class Where(Enum):
     SLASH_TMP = "slash_tmp"
 
 
-@dataclass(frozen=True, slots=True)
+@value
 class Named:
     """A place by its name, or something below it."""
 
@@ -35,14 +36,14 @@ class Named:
     below: str = ""
 
 
-@dataclass(frozen=True, slots=True)
+@value
 class Pattern:
     """All that match: ``*`` and ``?`` stay inside a directory, ``**`` does not."""
 
     text: str
 
 
-@dataclass(frozen=True, slots=True)
+@value
 class Entry:
     """One line of a policy.  A plain text is an absolute path."""
 
@@ -62,7 +63,7 @@ class Protection(IntEnum):
     """By the kernel."""
 
 
-@dataclass(frozen=True, slots=True)
+@value
 class Sandbox:
     """What was asked for."""
 
@@ -84,7 +85,7 @@ class Sandbox:
         return self.entries is not None or not self.network
 
 
-@dataclass(frozen=True, slots=True)
+@value
 class Rule:
     """What may be done at a path and below it, as far as no rule further below says otherwise."""
 
@@ -139,7 +140,7 @@ def depth(path: str) -> int:
     return 0 if path == "/" else path.count("/")
 
 
-@dataclass(frozen=True, slots=True)
+@value
 class Denial:
     """Something that the sandbox refused."""
 
@@ -157,7 +158,7 @@ class Backing(Enum):
     LANDLOCK = "landlock"
 
 
-@dataclass(frozen=True, slots=True)
+@value
 class Guarantees:
     """What sandboxes on this host are worth."""
 

@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
 from ipaddress import AddressValueError, IPv4Address, IPv6Address
 from urllib.parse import unquote
 
 from .errors import BadHeader, BadUrl, HeaderFault
+from .value import value
 
 
-@dataclass(frozen=True, slots=True)
+@value
 class HttpHeader:
     """A header of a request."""
 
@@ -20,7 +20,7 @@ class HttpHeader:
     """A variable of the server whose value is put behind ``value``; the client need not know it."""
 
 
-@dataclass(frozen=True, slots=True)
+@value
 class HttpRequest:
     """What to ask of whom."""
 

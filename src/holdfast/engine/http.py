@@ -14,11 +14,12 @@ import asyncio
 import logging
 import re
 from collections.abc import AsyncIterator, Callable, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from holdfast.config import HttpLimits
 from holdfast.errors import BadHeader, BadUrl, HeaderFault, HttpFailed, HttpFault, LimitReached
+from holdfast.value import replace
 from holdfast.web import HttpHeader, HttpRequest, check_value, is_unicode, parse_url, scheme_of
 
 if TYPE_CHECKING:

@@ -11,14 +11,15 @@ import asyncio
 import threading
 from collections.abc import Callable
 from contextlib import suppress
-from dataclasses import dataclass
 from queue import SimpleQueue
 from typing import Any, Generic, TypeVar
+
+from holdfast.value import record
 
 T = TypeVar("T")
 
 
-@dataclass(slots=True)
+@record
 class _Job(Generic[T]):
     call: Callable[[], T]
     future: asyncio.Future[T] | None

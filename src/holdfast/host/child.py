@@ -6,6 +6,7 @@ import contextlib
 import os
 import signal as signals
 from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING
 
 from holdfast.errors import SignalFailed, SpawnFailed
 from holdfast.model import Stream
@@ -14,8 +15,10 @@ from . import tree
 from .groups import Group
 from .limits import NO_LIMITS, Kept
 from .orders import News, Report
-from .sandbox.cage import Caged
 from .warden import NO_WARDEN, Warden
+
+if TYPE_CHECKING:
+    from .sandbox.cage import Caged
 
 
 class Child:
@@ -26,6 +29,7 @@ class Child:
     """
 
     __slots__ = (
+        "_before_us",
         "_explain",
         "_group",
         "_killed",
@@ -60,6 +64,7 @@ class Child:
         self._warden = warden
         self._take_back: Callable[..., None] | None = take_back
         self._warden_pid = 0
+        self._before_us = 0
         self._explain: Callable[[Report], SpawnFailed] | None = explain
         self._group = group
         self.limits = limits
@@ -89,6 +94,8 @@ class Child:
             report = self._warden.hear()
         if report is not None and report.news is News.STARTED:
             self.pid, self._warden_pid = report.value, report.warden
+            if self.limits is not NO_LIMITS:
+                self._before_us = tree.waited_us(self._warden_pid)
             self._explain = None
         elif report is not None and report.news is News.LOST:
             self.released = True  # Nobody keeps its number any more.
@@ -156,7 +163,7 @@ class Child:
 
     def load(self) -> tree.Load:
         """What the tree uses now."""
-        return tree.load(self._warden_pid)
+        return tree.load(self._warden_pid, before_us=self._before_us)
 
     def ran_out_of_memory(self) -> bool:
         """Whether the kernel has killed anybody of the tree for want of memory."""

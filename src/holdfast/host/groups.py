@@ -11,9 +11,9 @@ import contextlib
 import itertools
 import os
 from collections.abc import Sequence
-from dataclasses import dataclass
 
 from holdfast.model import Limits
+from holdfast.value import value
 
 _PREFIX = "holdfast-"
 
@@ -23,7 +23,7 @@ _KILLS = ("memory.events", "memory.oom_control")
 _PIDS = ("pids.max",)
 
 
-@dataclass(frozen=True, slots=True)
+@value
 class Group:
     """The groups of one tree: one directory per controller, or one for all."""
 
@@ -126,7 +126,7 @@ def find_groups() -> Groups:
     return Groups(roots)
 
 
-@dataclass(frozen=True, slots=True)
+@value
 class _Mount:
     """Where groups can be seen, and which of them: in a container it is often not all."""
 

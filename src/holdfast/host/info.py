@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import hashlib
 import os
 import pwd
 
@@ -65,5 +64,7 @@ def _provider() -> str:
             break
         except OSError:
             continue
+    import hashlib  # Late: not everybody asks who we are.
+
     digest = hashlib.sha256(b"holdfast provider\0" + (machine or os.uname().nodename.encode()))
     return f"sha256:{digest.hexdigest()}"

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import math
 import resource
-from dataclasses import dataclass
 
 from holdfast.model import Limits
+from holdfast.value import value
 
 _MOST_SECONDS = 2**31
 """The kernel counts in nanoseconds, and its numbers end."""
@@ -28,7 +28,7 @@ def resource_limits(limits: Limits) -> list[tuple[int, int, int]]:
     return found
 
 
-@dataclass(frozen=True, slots=True)
+@value
 class Kept:
     """The limits of one tree, and who keeps them."""
 

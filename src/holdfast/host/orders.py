@@ -9,13 +9,16 @@ from __future__ import annotations
 import os
 import struct
 from collections.abc import Sequence
-from dataclasses import dataclass
 from enum import Enum
+from typing import TYPE_CHECKING
 
 from holdfast.model import Usage
 from holdfast.sandbox import Denial
+from holdfast.value import value
 
-from .sandbox.cage import Cage
+if TYPE_CHECKING:
+    from .sandbox.cage import Cage
+
 
 _ORDER = struct.Struct("10I")
 _LIMIT = struct.Struct("3Q")
@@ -64,7 +67,7 @@ class Stage(Enum):
     """The program is there, but not to be seen in the sandbox."""
 
 
-@dataclass(frozen=True, slots=True)
+@value
 class Report:
     """One piece of news."""
 
@@ -105,7 +108,7 @@ class Report:
 LOST = Report(News.LOST)
 
 
-@dataclass(frozen=True, slots=True)
+@value
 class Order:
     """What a warden is to start."""
 

@@ -12,6 +12,7 @@ import os
 import pwd
 from collections.abc import Iterable, Mapping
 from functools import cache, partial
+from typing import TYPE_CHECKING
 
 from holdfast.errors import Fault, SpawnFailed
 from holdfast.model import Size, Spec, Stream
@@ -24,10 +25,12 @@ from .groups import Group, Groups
 from .limits import Kept, resource_limits
 from .orders import Order, Report
 from .pty import open_terminal
-from .sandbox.cage import Cage, Caged
-from .sandbox.ladder import Ladder
 from .text import to_bytes
 from .warden import Nursery
+
+if TYPE_CHECKING:
+    from .sandbox.cage import Cage
+    from .sandbox.ladder import Ladder
 
 DEFAULT_PATH = b"/usr/local/bin:/bin:/usr/bin"
 """For a child whose environment has no PATH at all."""
@@ -60,7 +63,16 @@ class Spawner:
         self._environment = environment
         self._nursery = nursery or Nursery()
         self._groups = groups or Groups({})
-        self._ladder = ladder or Ladder(None, off=True)
+        self._given_ladder = ladder
+
+    @property
+    def _ladder(self) -> Ladder:
+        if self._given_ladder is None:
+            # Late: most programs that run a command in themselves have no use for it.
+            from .sandbox.ladder import Ladder
+
+            self._given_ladder = Ladder(None, off=True)
+        return self._given_ladder
 
     @property
     def guarantees(self) -> Guarantees:
@@ -116,14 +128,15 @@ class Spawner:
             take_back=self._nursery.take_back,
             group=group,
             limits=Kept(spec.terms.limits, frozenset() if group is None else self._groups.controllers),
-            caged=None if cage is None else Caged(exact=cage.witness),
+            caged=None if cage is None else cage.caged(),
         )
 
     def close(self) -> None:
         """Start nothing any more.  May be called twice."""
         self._nursery.close()
         self._groups.close()
-        self._ladder.close()
+        if self._given_ladder is not None:
+            self._given_ladder.close()
 
 
 def _explain(

@@ -8,7 +8,8 @@ import os
 import signal as signals
 import struct
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+
+from holdfast.value import value
 
 _MOST = 4096
 """Processes of one tree that are looked at."""
@@ -24,7 +25,7 @@ _PAGE = os.sysconf("SC_PAGE_SIZE")
 _TICK_US = 1_000_000 // os.sysconf("SC_CLK_TCK")
 
 
-@dataclass(frozen=True, slots=True)
+@value
 class Load:
     """What a tree uses at this moment."""
 
@@ -144,12 +145,20 @@ def _open_files(pid: int) -> Iterator[str]:
                 yield os.readlink(f"/proc/{pid}/fd/{number}")
 
 
-def load(root: int) -> Load:
-    """What everybody below ``root`` uses."""
-    processes = memory = 0
-    root_stat = _stat(root)
-    # Whom ``root`` has waited for is counted with ``root``; its own work is not the tree's.
-    ticks = 0 if root_stat is None else int(root_stat[13]) + int(root_stat[14])
+def waited_us(root: int) -> int:
+    """The processor time of those whom ``root`` has waited for; its own work is not counted."""
+    stat = _stat(root)
+    return 0 if stat is None else (int(stat[13]) + int(stat[14])) * _TICK_US
+
+
+def load(root: int, *, before_us: int = 0) -> Load:
+    """What everybody below ``root`` uses.
+
+    Args:
+        before_us: What ``root`` had waited for before: a warden has had other commands.
+    """
+    processes = memory = ticks = 0
+    waited = waited_us(root)
     for pid in below(root):
         stat = _stat(pid)
         if stat is None or stat[0] in b"X":
@@ -158,4 +167,4 @@ def load(root: int) -> Load:
         if stat[0] != b"Z":
             processes += 1
             memory += int(stat[21]) * _PAGE
-    return Load(processes, memory, ticks * _TICK_US)
+    return Load(processes, memory, ticks * _TICK_US + max(0, waited - before_us))

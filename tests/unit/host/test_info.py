@@ -87,7 +87,7 @@ def test_a_home_that_is_not_absolute_is_none(monkeypatch: pytest.MonkeyPatch) ->
 def test_a_user_nobody_knows_has_no_home_and_the_standard_shell() -> None:
     """Containers often run as such a user."""
     source = """if True:
-        import os
+        import hashlib, os  # Now: that user may not be able to read it.
         from holdfast.host.info import host_info
         os.environ.pop("HOME", None)
         os.setuid(54321)

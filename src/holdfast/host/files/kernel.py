@@ -6,7 +6,8 @@ import ctypes
 import errno
 import os
 import struct
-from dataclasses import dataclass
+
+from holdfast.value import value
 
 _libc = ctypes.CDLL(None, use_errno=True)
 
@@ -79,7 +80,7 @@ _EVENT = struct.Struct("iIII")
 _READ = 64 * 1024
 
 
-@dataclass(frozen=True, slots=True)
+@value
 class Event:
     """Something has happened to a watched file, or in a watched directory."""
 

@@ -7,11 +7,11 @@ import os
 import stat
 from collections import deque
 from collections.abc import Iterator
-from dataclasses import dataclass
 
 from holdfast.errors import TooManyEntries
 from holdfast.files import DirEntry, Walk, WalkEntry, WalkError, WalkTerms
 from holdfast.host.text import to_text
+from holdfast.value import record
 
 from .reach import Reach, join, real_path
 
@@ -19,7 +19,7 @@ _ITEM = 64
 """What an entry or an error of a walk weighs beside its texts."""
 
 
-@dataclass(slots=True)
+@record
 class Item:
     """A name in a directory, and what is there."""
 

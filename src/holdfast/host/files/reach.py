@@ -17,10 +17,10 @@ import errno
 import os
 import stat
 from collections.abc import Iterator
-from dataclasses import dataclass
 
 from holdfast.host.text import to_text
 from holdfast.sandbox import Access, Rules
+from holdfast.value import value
 
 from . import kernel
 
@@ -60,7 +60,7 @@ def split(path: bytes) -> tuple[bytes, bytes]:
     return directory or b"/", name
 
 
-@dataclass(frozen=True, slots=True)
+@value
 class Spot:
     """A name in an open directory: where something is, or may be made."""
 

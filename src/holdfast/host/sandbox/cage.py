@@ -50,6 +50,10 @@ class Cage:
         """What is handed over with the order."""
         return self.ruleset or self.arguments
 
+    def caged(self) -> Caged:
+        """The account of one command in it, which is empty yet."""
+        return Caged(exact=self.witness)
+
 
 @dataclass(slots=True)
 class Caged:

@@ -8,7 +8,8 @@ from __future__ import annotations
 
 import struct
 from collections.abc import Sequence
-from dataclasses import dataclass
+
+from holdfast.value import value
 
 _LOAD, _JUMP_EQUAL, _JUMP_FROM, _JUMP_SET, _AND, _RETURN = 0x20, 0x15, 0x35, 0x45, 0x54, 0x06
 _ALLOW, _NOTIFY, _ERRNO = 0x7FFF0000, 0x7FC00000, 0x00050000
@@ -24,7 +25,7 @@ _X32 = 0x40000000
 """Added to the numbers of a second set of calls on x86-64, which is as dangerous as the first."""
 
 
-@dataclass(frozen=True, slots=True)
+@value
 class Machine:
     """A kind of processor: how the kernel calls it, and its system calls."""
 

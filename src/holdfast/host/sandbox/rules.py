@@ -5,10 +5,10 @@ from __future__ import annotations
 import os
 import stat
 from collections.abc import Iterator
-from dataclasses import replace
 
 from holdfast.errors import BadRequest
 from holdfast.sandbox import Access, Entry, Named, Pattern, Rule, Rules, Sandbox, Where
+from holdfast.value import replace
 
 from .patterns import expand
 
