@@ -1,17 +1,19 @@
 """The interface of everything that can run processes.
 
-The engine on this host is one backend; a connection to another server and a
-fleet of servers can be others.  Dialects know this module and no backend.
+The engine on this host is one backend, a connection to another server is another.
+Dialects know this module and no backend; they serve what is kept on this host.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import Protocol
+from typing import TYPE_CHECKING, Protocol
 
-from .files import Files
 from .model import Chunk, Ended, Exit, HostInfo, Leftovers, Page, Size, Spec, Stream, WriteStatus
-from .web import HttpRequest
+
+if TYPE_CHECKING:
+    from .files import Files
+    from .web import HttpRequest
 
 
 class Watcher(Protocol):
@@ -25,7 +27,10 @@ class Watcher(Protocol):
         """The process said something."""
 
     def ended(self, stream: Stream) -> None:
-        """Nobody can say anything on this stream any more.  The one event without a number."""
+        """Nobody can say anything on this stream any more.  The one event without a number.
+
+        Of a process on another host it is told with the close.
+        """
 
     def exited(self, seq: int, exit: Exit) -> None:  # noqa: A002  (what it is called everywhere)
         """The process ended.  Output of those it left behind may still follow."""
@@ -70,19 +75,22 @@ class Watch(Protocol):
 
 
 class Process(Protocol):
-    """A process from its start until it is forgotten.
+    """A process from its start until it is forgotten, on this host or another.
 
     Output, exit and close share one series of numbers: from 1, without gaps.
     What the child wrote before it ended is numbered before its exit.
+
+    Raises, of a process on another host:
+        LinkLost: It could not be asked.  It may still run.
     """
 
     @property
-    def pid(self) -> int:
-        """The kernel's name for it, on the host where it runs."""
+    def pid(self) -> int | None:
+        """The kernel's name for it, on the host where it runs; None if that host does not tell."""
 
     @property
     def exit(self) -> Exit | None:
-        """How it ended; None while it runs."""
+        """How it ended; None while it runs, or as long as nobody was told."""
 
     @property
     def exit_code(self) -> int | None:
@@ -91,17 +99,6 @@ class Process(Protocol):
     @property
     def closed(self) -> bool:
         """Whether its output has ended, and with it the numbers."""
-
-    @property
-    def has_leftovers(self) -> bool:
-        """Whether it has ended and somebody whom it started has not."""
-
-    def limits_kept(self) -> dict[str, str]:
-        """Which of its limits are in force, and who keeps them: ``cgroup``, ``rlimit`` or ``sampled``."""
-
-    @property
-    def running(self) -> bool:
-        """Whether it has not ended yet: at this moment, also while the news of its end is held back."""
 
     @property
     def next_seq(self) -> int:
@@ -129,51 +126,39 @@ class Process(Protocol):
     async def wait(self, seconds: float) -> Exit | None:
         """Wait for its end, that many seconds at the most; None if it still runs then."""
 
-    def try_read(self, *, after: int = 0, limit: int | None = None, wait: float = 0.0) -> Page | None:
-        """``read``, if it can be answered without waiting; None if not."""
-
     async def write(self, data: bytes, *, write_id: str | None = None) -> WriteStatus:
         """Hand bytes to the child's stdin, once per ``write_id`` if there is one.
 
         Returns when the bytes are queued; waits while the queue is full.  Calls
         take effect in the order they were made.  A ``write_id`` that was accepted
         before is accepted again and its bytes are not written.  Cancelling a
-        call that still waits takes its bytes back.
+        call that still waits takes its bytes back, if the process is on this host.
 
         Raises:
             StdinFailed: The process is being terminated.
         """
 
-    def try_write(self, data: bytes, *, write_id: str | None = None) -> WriteStatus | None:
-        """``write``, if it can be done without waiting; None if not."""
-
-    def close_stdin(self, *, write_id: str | None = None) -> WriteStatus:
+    async def close_stdin(self, *, write_id: str | None = None) -> WriteStatus:
         """Take no more for stdin, and close it once everything offered before is written.
 
         A terminal stays open, and its reader gets the character that means the end.
         Once per ``write_id``, as with ``write``.
         """
 
-    def resize(self, size: Size) -> None:
+    async def resize(self, size: Size) -> None:
         """Give the terminal another size.  Does nothing once it is gone.
 
         Raises:
             NoTerminal: There never was one.
         """
 
-    def signal(self, number: int, *, tree: bool = False) -> None:
+    async def signal(self, number: int, *, tree: bool = False) -> None:
         """Send a signal to the process group.  Does nothing once the process has exited.
 
         With ``tree``, to everybody it has started instead, as long as one of them is left.
 
         Raises:
-            SignalFailed: The system refused.
-        """
-
-    def drain(self) -> None:
-        """Tell at once what was said up to now, whether or not a valve is open.
-
-        Bounded by what is waiting at this moment, whoever goes on talking.
+            SignalFailed: The system refused, or the other host has no word for this signal.
         """
 
     async def terminate(self, *, grace: float = 0.0, by: str = "client") -> Ended:
@@ -184,6 +169,46 @@ class Process(Protocol):
         a stranger holds the output open.
         """
 
+
+class KeptProcess(Process, Protocol):
+    """A process of this host, with what whoever serves it to others needs: nothing here waits."""
+
+    @property
+    def pid(self) -> int:
+        """The kernel's name for it."""
+
+    @property
+    def has_leftovers(self) -> bool:
+        """Whether it has ended and somebody whom it started has not."""
+
+    def limits_kept(self) -> dict[str, str]:
+        """Which of its limits are in force, and who keeps them: ``cgroup``, ``rlimit`` or ``sampled``."""
+
+    @property
+    def running(self) -> bool:
+        """Whether it has not ended yet: at this moment, also while the news of its end is held back."""
+
+    def try_read(self, *, after: int = 0, limit: int | None = None, wait: float = 0.0) -> Page | None:
+        """``read``, if it can be answered without waiting; None if not."""
+
+    def try_write(self, data: bytes, *, write_id: str | None = None) -> WriteStatus | None:
+        """``write``, if it can be done without waiting; None if not."""
+
+    def close_stdin_now(self, *, write_id: str | None = None) -> WriteStatus:
+        """``close_stdin``, which never waits here."""
+
+    def resize_now(self, size: Size) -> None:
+        """``resize``, the same way."""
+
+    def signal_now(self, number: int, *, tree: bool = False) -> None:
+        """``signal``, the same way."""
+
+    def drain(self) -> None:
+        """Tell at once what was said up to now, whether or not a valve is open.
+
+        Bounded by what is waiting at this moment, whoever goes on talking.
+        """
+
     def retain(self, limit: int) -> None:
         """Keep at most this many bytes of output from now on; with 0, nothing that is said later."""
 
@@ -191,7 +216,7 @@ class Process(Protocol):
         """How many bytes of output are kept."""
 
     def pack(self) -> bytes | None:
-        """All there is to know of it, for ``Backend.unpack``; None as long as something can change.
+        """All there is to know of it, for ``KeptBackend.unpack``; None as long as something can change.
 
         What the process keeps goes over into this; it is not to be used any more.
         """
@@ -270,8 +295,14 @@ class Backend(Protocol):
             LimitReached: This backend runs as many processes as it may.
         """
 
-    def unpack(self, data: bytes) -> Process:
-        """The process that ``Process.pack`` gave.  It is to be forgotten once."""
-
     async def aclose(self) -> None:
         """Kill every process and wait for their end.  Nothing can be started after."""
+
+
+class KeptBackend(Backend, Protocol):
+    """A backend on this host."""
+
+    async def start(self, spec: Spec) -> KeptProcess: ...
+
+    def unpack(self, data: bytes) -> KeptProcess:
+        """The process that ``KeptProcess.pack`` gave.  It is to be forgotten once."""

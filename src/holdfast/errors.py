@@ -9,8 +9,9 @@ Codes and wire texts belong to the dialects, which translate with ``explain``.
 from __future__ import annotations
 
 import os
-from dataclasses import dataclass
 from enum import Enum
+
+from .value import value
 
 
 class HoldfastError(Exception):
@@ -146,7 +147,7 @@ class Fault(Enum):
     """The sandbox: it could not be made, or the program is not to be seen in it."""
 
 
-@dataclass(frozen=True, slots=True)
+@value
 class Search:
     """A lookup of a program by its bare name."""
 
@@ -335,3 +336,64 @@ class LimitReached(HoldfastError):
 
     def __str__(self) -> str:
         return f"limit reached: {self.limit} ({self.value})"
+
+
+class LinkLost(HoldfastError):
+    """A server is gone, or cannot be reached, for good; what runs there may still run."""
+
+    def __init__(self, reason: str) -> None:
+        super().__init__(reason)
+        self.reason = reason
+
+    def __str__(self) -> str:
+        return f"the connection is lost: {self.reason}"
+
+
+class OutcomeUnknown(LinkLost):
+    """A request was cut off from its answer: it was done, or it was not, and must not be repeated blindly."""
+
+    def __init__(self, what: str) -> None:
+        super().__init__(what)
+        self.what = what
+
+    def __str__(self) -> str:
+        return f"the connection broke before {self.what} was answered; it may have been done"
+
+
+class ProcessLost(LinkLost):
+    """The server has forgotten the session of a process; nobody knows how it ended."""
+
+    def __init__(self, name: str, reason: str) -> None:
+        super().__init__(reason)
+        self.name = name
+
+    def __str__(self) -> str:
+        return f"process {self.name!r} is lost: {self.reason}"
+
+
+class OutputGap(HoldfastError):
+    """Output that nobody has any more: more was said than is kept while nobody read it."""
+
+    def __init__(self, first: int, last: int, size: int | None) -> None:
+        super().__init__(first, last, size)
+        self.first = first
+        """Its numbers, both included."""
+        self.last = last
+        self.size = size
+        """Bytes; None if nobody knows."""
+
+    def __str__(self) -> str:
+        much = "an unknown number of bytes" if self.size is None else f"{self.size} bytes"
+        return f"{much} of output are no longer kept (numbers {self.first} to {self.last})"
+
+
+class Unexpected(HoldfastError):
+    """A server answered with an error that has no class here."""
+
+    def __init__(self, code: int, message: str) -> None:
+        super().__init__(code, message)
+        self.code = code
+        self.message = message
+
+    def __str__(self) -> str:
+        return f"{self.message} ({self.code})"

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from enum import Enum
 
 from .sandbox import NO_SANDBOXES, Denial, Guarantees, Sandbox
+from .value import record, value
 
 
 class Stream(Enum):
@@ -26,7 +26,7 @@ class WriteStatus(Enum):
     """There is no stdin, the child closed it, or the child has exited."""
 
 
-@dataclass(frozen=True, slots=True)
+@value
 class Size:
     """A terminal's size in characters."""
 
@@ -42,7 +42,7 @@ class Inherit(Enum):
     NONE = "none"
 
 
-@dataclass(frozen=True, slots=True)
+@value
 class EnvPolicy:
     """Which variables a child gets before the request's own are laid over them."""
 
@@ -53,7 +53,7 @@ class EnvPolicy:
     include_only: tuple[str, ...]
 
 
-@dataclass(frozen=True, slots=True)
+@value
 class Limits:
     """What a process and everything it starts may use together; None is no limit."""
 
@@ -67,7 +67,7 @@ class Limits:
     """Open files of each process."""
 
 
-@dataclass(frozen=True, slots=True)
+@value
 class Terms:
     """When a process is ended though nobody asks for it, and how."""
 
@@ -88,7 +88,7 @@ PLAIN = Terms()
 """What ends a process is its own affair, and its clients'."""
 
 
-@dataclass(frozen=True, slots=True)
+@value
 class Spec:
     """What to start.
 
@@ -137,7 +137,7 @@ class Kind(Enum):
     """Nobody knows: whoever watched over it was killed."""
 
 
-@dataclass(frozen=True, slots=True)
+@value
 class Cause:
     """Why we end a process."""
 
@@ -147,7 +147,7 @@ class Cause:
     detail: str | None = None
 
 
-@dataclass(frozen=True, slots=True)
+@value
 class Outcome:
     """How a process ended, and why."""
 
@@ -159,7 +159,7 @@ class Outcome:
     detail: str | None = None
 
 
-@dataclass(frozen=True, slots=True)
+@value
 class Usage:
     """What a tree has used: the processes of it that have ended, and whom they had waited for."""
 
@@ -169,7 +169,7 @@ class Usage:
     """Of the largest of them."""
 
 
-@dataclass(frozen=True, slots=True)
+@value
 class Denied:
     """What a sandbox has to do with the end of a process."""
 
@@ -181,7 +181,7 @@ class Denied:
     """What was refused."""
 
 
-@dataclass(frozen=True, slots=True)
+@value
 class Exit:
     """The end of a process."""
 
@@ -195,7 +195,7 @@ class Exit:
     """What its sandbox has to do with it; None without a sandbox."""
 
 
-@dataclass(frozen=True, slots=True)
+@value
 class Ended:
     """What a request for the end of a process came to."""
 
@@ -207,7 +207,7 @@ class Ended:
     """Whether everybody whom it had started was in sight."""
 
 
-@dataclass(frozen=True, slots=True)
+@value
 class Gap:
     """Output that is no longer kept: the numbers of it, both included, and how much it was."""
 
@@ -227,7 +227,7 @@ class Leftovers(Enum):
     """End them all."""
 
 
-@dataclass(slots=True)
+@record
 class Chunk:
     """Bytes of one stream, as one read returned them, with their number."""
 
@@ -236,7 +236,7 @@ class Chunk:
     data: bytes
 
 
-@dataclass(slots=True)
+@record
 class Page:
     """An answer to ``Process.read``."""
 
@@ -258,7 +258,7 @@ class Page:
         return None if self.exit is None else self.exit.code
 
 
-@dataclass(frozen=True, slots=True)
+@value
 class HostInfo:
     """What a client may want to know of the host before it starts anything."""
 
@@ -273,3 +273,27 @@ class HostInfo:
     """An opaque identifier, the same for as long as the host's installation."""
     version: str
     sandboxes: Guarantees = NO_SANDBOXES
+
+
+@value
+class Listing:
+    """One line of a list of processes."""
+
+    name: str
+    pid: int | None
+    """None while it starts."""
+    argv: Sequence[str]
+    """Cut after about 1,024 characters, with ``...`` as the last element then."""
+    cwd: str
+    terminal: bool
+    started: float
+    """When it was asked for, in seconds since 1970."""
+    state: str
+    """``starting``, ``running``, ``exited`` or ``closed``."""
+    exit_code: int | None
+    outcome: Outcome | None
+    next_seq: int
+    retained: int
+    """Bytes of output that are kept."""
+    kept: bool = False
+    """Whether it outlives the client that asked for it."""

@@ -8,7 +8,7 @@ import json
 from collections.abc import Callable
 from typing import Any
 
-from holdfast.backend import Process
+from holdfast.backend import KeptProcess
 from holdfast.config import AppLimits
 from holdfast.dialects.app.endpoint import AppConversation, AppEndpoint
 from holdfast.dialects.app.methods import METHODS
@@ -58,7 +58,7 @@ class Pipes(FakeProcess):
         self.ready: list[tuple[Stream, bytes]] = []
         """What a drain finds."""
 
-    def resize(self, size: Size) -> None:
+    def resize_now(self, size: Size) -> None:
         raise NoTerminal
 
     def drain(self) -> None:
@@ -71,8 +71,8 @@ class Pipes(FakeProcess):
 class Immortal(FakeProcess):
     """A process that the system does not let us kill."""
 
-    def signal(self, number: int, *, tree: bool = False) -> None:
-        super().signal(number, tree=tree)
+    def signal_now(self, number: int, *, tree: bool = False) -> None:
+        super().signal_now(number, tree=tree)
         raise SignalFailed("Operation not permitted")
 
 
@@ -135,7 +135,7 @@ class AppTalk:
             result = await result
         return json.loads(b"".join(jsonrpc.result(1, result)))["result"]
 
-    def run(self, process: Process, *, name: str = "p", command: bool = False, **options: Any) -> Run:
+    def run(self, process: KeptProcess, *, name: str = "p", command: bool = False, **options: Any) -> Run:
         """A process that runs under a name."""
         scope = self.talk.commands if command else self.talk.processes
         run = Run(

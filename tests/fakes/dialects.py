@@ -8,6 +8,7 @@ from collections.abc import Callable
 from typing import Any, cast
 
 from holdfast.backend import Http, Valve, Watcher
+from holdfast.engine.prompt import Prompt
 from holdfast.files import Files
 from holdfast.model import (
     Chunk,
@@ -85,7 +86,7 @@ class FakeWatch:
         self.stopped = True
 
 
-class FakeProcess:
+class FakeProcess(Prompt):
     """Implements ``backend.Process``: remembers what was asked of it, answers what it was told to."""
 
     pid = 1
@@ -160,14 +161,14 @@ class FakeProcess:
         self.calls.append(("try_write", data, write_id))
         return self.write_status
 
-    def close_stdin(self, *, write_id: str | None = None) -> WriteStatus:
+    def close_stdin_now(self, *, write_id: str | None = None) -> WriteStatus:
         self.calls.append(("close_stdin",) if write_id is None else ("close_stdin", write_id))
         return self.stdin_status
 
-    def resize(self, size: Size) -> None:
+    def resize_now(self, size: Size) -> None:
         self.calls.append(("resize", size))
 
-    def signal(self, number: int, *, tree: bool = False) -> None:
+    def signal_now(self, number: int, *, tree: bool = False) -> None:
         self.calls.append(("signal", number, "tree") if tree else ("signal", number))
 
     def drain(self) -> None:

@@ -103,8 +103,9 @@ async def _readable(loop: asyncio.AbstractEventLoop, fd: int) -> None:
         loop.remove_reader(fd)
 
 
-async def gone(pid: int) -> None:
+async def gone(pid: int | None) -> None:
     """Wait until a process, anybody's child, has ended."""
+    assert pid is not None, "a backend that does not tell"
     try:
         fd = os.pidfd_open(pid)
     except ProcessLookupError:

@@ -15,6 +15,7 @@ from pathlib import Path
 
 from holdfast.config import EngineLimits
 from holdfast.engine.local import LocalBackend
+from holdfast.engine.workers import Workers
 from holdfast.host.child import Child
 from holdfast.host.environ import Environment
 from holdfast.host.info import host_info
@@ -76,7 +77,7 @@ async def running_backend(
     """The backend on this host.  Afterwards nothing of it is left, or the test fails."""
     loop = asyncio.get_running_loop()
     before = open_files()
-    backend = LocalBackend(Spawner(Environment({})), host_info(), loop, poller=poller, limits=limits)
+    backend = LocalBackend(Spawner(Environment({})), host_info, loop, poller=poller, limits=limits)
     try:
         yield backend
     finally:
@@ -85,6 +86,15 @@ async def running_backend(
                 await backend.aclose()
         finally:
             await nothing_left(before)
+
+
+async def calls_over(workers: Workers) -> None:
+    """Wait until every call that was handed to the threads is over, and what it opened is closed.
+
+    Nobody else waits for that.  A test that did not would leave a file open for a moment, and the
+    next one would miss it at its own end.
+    """
+    await eventually(lambda: workers._busy == 0, lambda: f"calls are not over: {workers._busy}")
 
 
 async def nothing_left(before: dict[int, str]) -> None:
@@ -241,10 +251,31 @@ def has_commands() -> bool:
     line = [os.getpid()]
     while line:
         children = children_of(line.pop())
-        if any(not status(pid).get("Name", "holdfast-").startswith("holdfast-") for pid in children):
+        if any(
+            not status(pid).get("Name", "holdfast-").startswith("holdfast-") and not _serves(pid)
+            for pid in children
+        ):
             return True
         line += children
     return False
+
+
+def _serves(pid: int) -> bool:
+    """Whether a process is a server of ours, which is none of its commands."""
+    return b"\0holdfast\0serve\0" in _arguments(pid)
+
+
+def _arguments(pid: int) -> bytes:
+    try:
+        return Path(f"/proc/{pid}/cmdline").read_bytes()
+    except OSError:
+        return b""
+
+
+def anybody_runs(mark: str) -> bool:
+    """Whether any process of this host has this among its arguments, whoever started it."""
+    pids = (int(entry) for entry in os.listdir("/proc") if entry.isdecimal())
+    return any(mark.encode() in _arguments(pid).split(b"\0") for pid in pids)
 
 
 def has_children() -> bool:
@@ -264,8 +295,9 @@ def bury_children() -> None:
             os.waitpid(pid, 0)
 
 
-def is_alive(pid: int) -> bool:
+def is_alive(pid: int | None) -> bool:
     """Whether a process runs; one that ended and waits to be reaped does not."""
+    assert pid is not None, "a backend that does not tell"
     return status(pid).get("State", "Z")[0] not in "ZX"
 
 

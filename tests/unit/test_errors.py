@@ -21,9 +21,13 @@ from holdfast.errors import (
     HttpFailed,
     HttpFault,
     LimitReached,
+    LinkLost,
     NameTaken,
     NoTerminal,
+    OutcomeUnknown,
     OutOfTurn,
+    OutputGap,
+    ProcessLost,
     Refused,
     SandboxUnavailable,
     Search,
@@ -35,6 +39,7 @@ from holdfast.errors import (
     StdinFailed,
     StillStarting,
     TooManyEntries,
+    Unexpected,
     UnknownHandle,
     UnknownProcess,
     Unsupported,
@@ -66,6 +71,15 @@ SENTENCES = [
     (BadHeader("X-A", HeaderFault.EMPTY, "V"), "header 'X-A' from variable 'V': empty"),
     (HttpFailed(HttpFault.SENDING, "http://h/", "why"), "HTTP request failed: http://h/: why"),
     (LimitReached("sessions", 3), "limit reached: sessions (3)"),
+    (LinkLost("refused"), "the connection is lost: refused"),
+    (
+        OutcomeUnknown("process/signal"),
+        "the connection broke before process/signal was answered; it may have been done",
+    ),
+    (ProcessLost("p", "gone"), "process 'p' is lost: gone"),
+    (OutputGap(3, 7, 10), "10 bytes of output are no longer kept (numbers 3 to 7)"),
+    (OutputGap(3, 7, None), "an unknown number of bytes of output are no longer kept (numbers 3 to 7)"),
+    (Unexpected(-1, "what"), "what (-1)"),
 ]
 
 

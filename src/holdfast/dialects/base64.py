@@ -35,6 +35,15 @@ def decode(text: str) -> bytes:
     return data
 
 
+def decode_bytes(text: bytes | memoryview) -> bytes:
+    """The bytes that ``text`` stands for, without a word about what is wrong.
+
+    Raises:
+        ValueError: It is not base64.
+    """
+    return a2b_base64(text, strict_mode=True) if len(text) < _SHORT else _decode(text, None, True)
+
+
 def _complaint(text: bytes) -> str:
     """What is wrong with ``text``, in the order in which the reference looks."""
     size = len(text)

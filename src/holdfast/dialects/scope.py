@@ -48,10 +48,12 @@ class Starting:
 class Scope(Generic[T]):
     """Names to whatever the dialect keeps per process."""
 
-    __slots__ = ("_entries", "_limit")
+    __slots__ = ("_entries", "_limit", "_what")
 
-    def __init__(self, *, limit: int) -> None:
+    def __init__(self, *, limit: int, what: str = "processes of one client") -> None:
+        """``what`` are the entries, in the words of an error."""
         self._limit = limit
+        self._what = what
         self._entries: dict[str, T | Starting] = {}
 
     def reserve(self, name: str, request: Any = None) -> Starting:
@@ -64,7 +66,7 @@ class Scope(Generic[T]):
         if name in self._entries:
             raise NameTaken(name)
         if len(self._entries) >= self._limit:
-            raise LimitReached("processes of one client", self._limit)
+            raise LimitReached(self._what, self._limit)
         starting = Starting(name, request)
         self._entries[name] = starting
         return starting

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 from typing import Any, TypeVar
 
-from holdfast.backend import Backend, Process
+from holdfast.backend import KeptBackend, KeptProcess
 from holdfast.dialects.shapes import printable
 from holdfast.errors import Fault, Search, SpawnFailed, StartCancelled
 from holdfast.model import Spec
@@ -19,13 +19,13 @@ _LONGEST = 1024
 """Characters of a name that an error repeats in its data; the client knows the rest."""
 
 
-async def start(backend: Backend, spec: Spec, scope: Scope[T], starting: Starting) -> Process:
+async def start(backend: KeptBackend, spec: Spec, scope: Scope[T], starting: Starting) -> KeptProcess:
     """Start the process that ``starting`` reserved a name for; if that fails the name is free again.
 
     Raises:
         StartCancelled: It was given up by ``Starting.cancel``.
-        SpawnFailed: See ``Backend.start``.
-        LimitReached: See ``Backend.start``.
+        SpawnFailed: See ``KeptBackend.start``.
+        LimitReached: See ``KeptBackend.start``.
     """
     task = asyncio.current_task()
     assert task is not None

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from holdfast.backend import Process
+from holdfast.backend import KeptProcess
 from holdfast.model import Leftovers
 
 
@@ -12,10 +12,10 @@ class Strays:
     __slots__ = ("_processes", "_tidy_at")
 
     def __init__(self) -> None:
-        self._processes: list[Process] = []
+        self._processes: list[KeptProcess] = []
         self._tidy_at = 16
 
-    def keep(self, process: Process) -> None:
+    def keep(self, process: KeptProcess) -> None:
         """Remember ``process``, if it has left anybody behind."""
         if not process.has_leftovers:
             return
@@ -29,7 +29,7 @@ class Strays:
         for process in self.take():
             process.forget(Leftovers.END)
 
-    def take(self) -> list[Process]:
+    def take(self) -> list[KeptProcess]:
         """Give them to somebody else, who ends them."""
         processes, self._processes = self._processes, []
         return processes

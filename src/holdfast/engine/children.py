@@ -7,15 +7,17 @@ holds and reaps children on our behalf can stand behind it as well as ``host``.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Protocol
+from typing import TYPE_CHECKING, Protocol
 
 from holdfast.errors import SpawnFailed
 from holdfast.host.limits import NO_LIMITS, Kept
 from holdfast.host.orders import Report
-from holdfast.host.sandbox.cage import Cage, Caged
 from holdfast.host.tree import Load
 from holdfast.model import Spec, Stream
 from holdfast.sandbox import Guarantees
+
+if TYPE_CHECKING:
+    from holdfast.host.sandbox.cage import Cage, Caged
 
 
 class Child(Protocol):

@@ -5,13 +5,16 @@ from __future__ import annotations
 import signal as signals
 from collections.abc import Iterable
 from functools import lru_cache
+from typing import TYPE_CHECKING
 
 from holdfast.host.orders import News, Report
-from holdfast.host.sandbox.cage import Caged
 from holdfast.model import Cause, Chunk, Denied, Exit, Kind, Limits, Outcome, Stream, Usage
 
 from .ring import Ring
 from .tree import Tree
+
+if TYPE_CHECKING:
+    from holdfast.host.sandbox.cage import Caged
 
 LOST = -1
 """The exit code when nobody can tell one."""

@@ -3,23 +3,27 @@
 from __future__ import annotations
 
 import asyncio
-from dataclasses import replace
+from collections.abc import Callable
 from functools import partial
+from typing import TYPE_CHECKING
 
 from holdfast.config import MIB, EngineLimits, FileLimits, HttpLimits
 from holdfast.errors import LimitReached
 from holdfast.host.info import own_environment
 from holdfast.model import PLAIN, HostInfo, Leftovers, Spec
 from holdfast.poller import Poller
+from holdfast.value import replace
 
 from .birth import Birth
 from .children import Children
-from .files import LocalFiles
-from .http import HostHttp
 from .past import Past
 from .process import LocalProcess
 from .ring import Budget, Ring
 from .watchdog import Watchdog
+
+if TYPE_CHECKING:
+    from .files import LocalFiles
+    from .http import HostHttp
 
 
 class LocalBackend:
@@ -28,7 +32,7 @@ class LocalBackend:
     def __init__(
         self,
         children: Children,
-        info: HostInfo,
+        look: Callable[[], HostInfo],
         loop: asyncio.AbstractEventLoop,
         *,
         poller: Poller | None = None,
@@ -36,18 +40,24 @@ class LocalBackend:
         http_limits: HttpLimits | None = None,
         file_limits: FileLimits | None = None,
     ) -> None:
-        """Without a ``poller`` of the server's, the backend makes its own and closes it."""
-        self._info = info
+        """
+        Args:
+            look: Finds out what the host is like; asked once, when somebody wants to know.
+            poller: The server's.  Without one the backend makes its own and closes it.
+        """
+        self._look = look
+        self._info: HostInfo | None = None
         self._children = children
         self._loop = loop
         self._limits = limits or EngineLimits()
         self._http_limits = http_limits or HttpLimits()
         self._http: HostHttp | None = None
+        self._file_limits = file_limits
+        self._files: LocalFiles | None = None
         self._own_poller = poller is None
         self._poller = poller or Poller()
         if self._own_poller:
             self._poller.attach(loop)
-        self.files = LocalFiles(loop, self._poller, file_limits, tmpdir=own_environment().get("TMPDIR"))
         self._budget = Budget(self._limits.retained_bytes)
         self._births: set[Birth] = set()
         self._live: set[LocalProcess] = set()
@@ -59,13 +69,27 @@ class LocalBackend:
 
     @property
     def info(self) -> HostInfo:
-        if self._info.sandboxes is not self._children.guarantees:
-            self._info = replace(self._info, sandboxes=self._children.guarantees)
+        guarantees = self._children.guarantees
+        if self._info is None or self._info.sandboxes is not guarantees:
+            self._info = replace(self._info or self._look(), sandboxes=guarantees)
         return self._info
+
+    # What many programs never ask for is imported when one does: they start the sooner.
+
+    @property
+    def files(self) -> LocalFiles:
+        if self._files is None:
+            from .files import LocalFiles
+
+            tmpdir = own_environment().get("TMPDIR")
+            self._files = LocalFiles(self._loop, self._poller, self._file_limits, tmpdir=tmpdir)
+        return self._files
 
     @property
     def http(self) -> HostHttp:
         if self._http is None:
+            from .http import HostHttp
+
             self._http = HostHttp(own_environment(), self._loop, self._http_limits)
         return self._http
 
@@ -117,7 +141,8 @@ class LocalBackend:
             await self._all_gone
             timer.cancel()
         self._children.close()
-        self.files.close()
+        if self._files is not None:
+            self._files.close()
         if self._http is not None:
             await self._http.aclose()
         if self._own_poller:

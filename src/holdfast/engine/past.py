@@ -27,6 +27,7 @@ from holdfast.model import (
 )
 from holdfast.sandbox import Denial
 
+from .prompt import Prompt
 from .reading import page
 from .ring import Budget, Ring
 
@@ -65,8 +66,8 @@ def _unpacked(failed: bool, exact: bool, denials: list[tuple[str, str, int]]) ->
     return Denied(failed, exact, tuple(Denial(*one) for one in denials))
 
 
-class Past:
-    """A process that has closed and left nobody behind.  Implements ``backend.Process``."""
+class Past(Prompt):
+    """A process that has closed and left nobody behind.  Implements ``backend.KeptProcess``."""
 
     closed = True
     has_leftovers = False
@@ -116,14 +117,14 @@ class Past:
     async def write(self, data: bytes, *, write_id: str | None = None) -> WriteStatus:
         return WriteStatus.STDIN_CLOSED
 
-    def close_stdin(self, *, write_id: str | None = None) -> WriteStatus:
+    def close_stdin_now(self, *, write_id: str | None = None) -> WriteStatus:
         return WriteStatus.STDIN_CLOSED
 
-    def resize(self, size: Size) -> None:
+    def resize_now(self, size: Size) -> None:
         if not self._terminal:
             raise NoTerminal
 
-    def signal(self, number: int, *, tree: bool = False) -> None:
+    def signal_now(self, number: int, *, tree: bool = False) -> None:
         pass
 
     def drain(self) -> None:

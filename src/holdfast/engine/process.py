@@ -15,7 +15,6 @@ What must hold:
 from __future__ import annotations
 
 import asyncio
-import dataclasses
 
 from holdfast.backend import Valve, Watcher
 from holdfast.config import EngineLimits
@@ -37,11 +36,13 @@ from holdfast.model import (
     WriteStatus,
 )
 from holdfast.poller import Poller
+from holdfast.value import replace
 
 from .children import Child
 from .ending import end_of
 from .output import Output
 from .past import pack
+from .prompt import Prompt
 from .reading import is_news, page
 from .ring import Ring
 from .state import Owner, State
@@ -54,8 +55,8 @@ _PATIENCE = 3.0
 """Seconds for a warden to say who survived; it takes a third of them to be sure."""
 
 
-class LocalProcess:
-    """A process on this host.  Implements ``backend.Process``."""
+class LocalProcess(Prompt):
+    """A process on this host.  Implements ``backend.KeptProcess``."""
 
     __slots__ = (
         "_cause",
@@ -147,13 +148,12 @@ class LocalProcess:
         self.drain()
         for output in self._outputs:
             output.on_ready()  # Usually the end.
-        tree = self.tree
-        end = end_of(report, self._cause, tree, self._ring)
+        end = end_of(report, self._cause, self.tree, self._ring)
         if report.news is News.LOST:
             self._state = State.TERMINATING  # Whoever is left is out of our sight.
         elif self._outputs and self._state is not State.TERMINATING:
-            holders = tree.holders([output.fileno() for output in self._outputs])
-            end = dataclasses.replace(end, held_by=holders)
+            holders = self.tree.holders([output.fileno() for output in self._outputs])
+            end = replace(end, held_by=holders)
         self._become(State.EXITED, end)
 
     def ended(self, output: Output) -> None:
@@ -202,7 +202,7 @@ class LocalProcess:
 
     def used(self, usage: Usage) -> None:
         if self.exit is not None:
-            self.exit = dataclasses.replace(self.exit, usage=usage)
+            self.exit = replace(self.exit, usage=usage)
 
     def changed(self) -> None:
         self._wake()
@@ -229,7 +229,7 @@ class LocalProcess:
         for output in outputs:
             output.close()
 
-    def signal(self, number: int, *, tree: bool = False) -> None:
+    def signal_now(self, number: int, *, tree: bool = False) -> None:
         self.tree.signal(number, all_of_it=tree)
 
     async def terminate(self, *, grace: float = 0.0, by: str = "client") -> Ended:
@@ -370,14 +370,14 @@ class LocalProcess:
             status = await self._stdin.write(data, write_id)
         return status
 
-    def close_stdin(self, *, write_id: str | None = None) -> WriteStatus:
+    def close_stdin_now(self, *, write_id: str | None = None) -> WriteStatus:
         if self._stdin is None:
             return WriteStatus.STDIN_CLOSED
         # A pipe tells its reader by being closed, a terminal by a character.
         last = b"".join(output.end_of_input() for output in self._outputs) if self._terminal else b""
         return self._stdin.finish(last, write_id)
 
-    def resize(self, size: Size) -> None:
+    def resize_now(self, size: Size) -> None:
         if not self._terminal:
             raise NoTerminal
         for output in self._outputs:

@@ -12,15 +12,17 @@ from __future__ import annotations
 import asyncio
 import signal as signals
 from collections.abc import Callable, Sequence
-from typing import Protocol
+from typing import TYPE_CHECKING, Protocol
 
 from holdfast.host.orders import News, Report
-from holdfast.host.sandbox.cage import Caged
 from holdfast.host.tree import Load
 from holdfast.model import Limits, Usage
 from holdfast.poller import Poller
 
 from .children import NO_CHILD, Child
+
+if TYPE_CHECKING:
+    from holdfast.host.sandbox.cage import Caged
 
 
 class Root(Protocol):

@@ -9,12 +9,12 @@ import os
 import socket
 import stat
 from collections.abc import Callable
-from dataclasses import replace
 
 from holdfast.config import ConnectionLimits
 from holdfast.dialects.dialect import Endpoint
 from holdfast.poller import Poller
 from holdfast.telemetry import Telemetry
+from holdfast.value import replace
 
 from .connection import Channel, Connection
 from .http import Routes

@@ -56,6 +56,15 @@ def test_the_number_of_names_is_bounded_and_a_taken_name_is_told_first() -> None
     assert isinstance(scope.reserve("b"), Starting)
 
 
+def test_the_names_that_are_bounded_are_called_by_what_they_are() -> None:
+    scope: Scope[str] = Scope(limit=0, what="kept processes")
+
+    with pytest.raises(LimitReached) as caught:
+        scope.reserve("a")
+
+    assert (caught.value.limit, caught.value.value) == ("kept processes", 0)
+
+
 def test_a_start_is_given_up_once() -> None:
     calls: list[str] = []
     starting = Starting("p")

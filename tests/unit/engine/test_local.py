@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import AsyncIterator
-from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -15,6 +14,7 @@ from holdfast.engine.local import LocalBackend
 from holdfast.errors import HoldfastError, LimitReached
 from holdfast.host.info import host_info
 from holdfast.sandbox import Guarantees
+from holdfast.value import replace
 from tests.fakes.gate import Gate, SlowProgram, gone
 from tests.fakes.process import (
     PATIENCE,

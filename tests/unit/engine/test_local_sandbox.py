@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 import os
 from collections.abc import AsyncIterator
-from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -20,6 +19,7 @@ from holdfast.host.spawn import Spawner
 from holdfast.host.warden import compiled
 from holdfast.model import Denied, Kind, Spec
 from holdfast.sandbox import Access, Denial, Entry, Named, Pattern, Sandbox, Where
+from holdfast.value import replace
 from tests.fakes.process import PATIENCE, command, nothing_left, open_files, sh
 from tests.fakes.recorder import finished
 
@@ -36,7 +36,7 @@ async def caged(request: pytest.FixtureRequest) -> AsyncIterator[LocalBackend]:
         ladder.close()
         pytest.skip(guarantees.reason or "there is no witness")
     loop = asyncio.get_running_loop()
-    backend = LocalBackend(Spawner(Environment({}), ladder=ladder), host_info(), loop)
+    backend = LocalBackend(Spawner(Environment({}), ladder=ladder), host_info, loop)
     yield backend
     await backend.aclose()
     await nothing_left(before)
@@ -104,7 +104,7 @@ async def test_no_more_start_than_may_however_long_their_sandboxes_take() -> Non
         spawner.close()
         pytest.skip(spawner.guarantees.reason)
     limits = EngineLimits(processes=1)
-    backend = LocalBackend(spawner, host_info(), asyncio.get_running_loop(), limits=limits)
+    backend = LocalBackend(spawner, host_info, asyncio.get_running_loop(), limits=limits)
     spec = confined(command("/bin/sleep", "1000"))
 
     found = await asyncio.gather(*(backend.start(spec) for _ in range(3)), return_exceptions=True)

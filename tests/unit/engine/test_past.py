@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from holdfast.backend import Process
+from holdfast.backend import KeptProcess
 from holdfast.engine.local import LocalBackend
 from holdfast.engine.past import PACK_MOST, Past, pack
 from holdfast.engine.process import LocalProcess
@@ -36,7 +36,7 @@ async def test_everything_that_can_be_asked_has_the_same_answer(backend: LocalBa
     process = await settled(backend, SCRIPT)
     data = process.pack()
     assert data is not None
-    seen: Process = backend.unpack(data)
+    seen: KeptProcess = backend.unpack(data)
 
     assert (seen.pid, seen.next_seq, seen.exit, seen.exit_code) == (process.pid, 5, process.exit, 3)
     assert (seen.running, seen.closed, seen.has_leftovers, seen.limits_kept()) == (False, True, False, {})
@@ -73,8 +73,8 @@ async def test_nothing_reaches_it(backend: LocalBackend) -> None:
 
     assert seen.try_write(b"x", write_id="w") is WriteStatus.STDIN_CLOSED
     assert await seen.write(b"x") is WriteStatus.STDIN_CLOSED
-    assert seen.close_stdin() is WriteStatus.STDIN_CLOSED
-    seen.signal(9)
+    assert seen.close_stdin_now() is WriteStatus.STDIN_CLOSED
+    seen.signal_now(9)
     seen.drain()
     seen.retain(0)
     seen.watch(Recorder()).stop()
@@ -84,9 +84,9 @@ async def test_nothing_reaches_it(backend: LocalBackend) -> None:
 
 
 async def test_a_terminal_that_is_gone_takes_any_size_and_a_pipe_none(backend: LocalBackend) -> None:
-    (await past(backend, terminal=TERMINAL)).resize(Size(1, 1))
+    (await past(backend, terminal=TERMINAL)).resize_now(Size(1, 1))
     with pytest.raises(NoTerminal):
-        (await past(backend)).resize(Size(1, 1))
+        (await past(backend)).resize_now(Size(1, 1))
 
 
 async def test_its_output_counts_until_it_is_forgotten(backend: LocalBackend) -> None:

@@ -41,7 +41,7 @@ async def test_after_a_kill_no_signal_goes_to_a_number_that_may_be_anothers(
     original = os.killpg
     os.killpg = lambda pid, number: sent.append(pid)
     try:
-        process.signal(signal.SIGINT)
+        process.signal_now(signal.SIGINT)
     finally:
         os.killpg = original
 
@@ -55,10 +55,10 @@ async def test_a_signal_reaches_everybody_or_the_group(backend: LocalBackend, ga
     recorder = record(process)
     await gate.reached(2)
 
-    process.signal(signal.SIGUSR1)
+    process.signal_now(signal.SIGUSR1)
     await recorder.until_said(b"outer")
     alone = recorder.said()
-    process.signal(signal.SIGUSR1, tree=True)
+    process.signal_now(signal.SIGUSR1, tree=True)
     await recorder.until_said(b"inner")
 
     assert b"inner" not in alone
@@ -71,7 +71,7 @@ async def test_a_kill_of_the_tree_leaves_its_last_words(backend: LocalBackend, g
     recorder = record(process)
     await gate.reached()
 
-    process.signal(signal.SIGKILL, tree=True)
+    process.signal_now(signal.SIGKILL, tree=True)
 
     await recorder.until("closed")
     assert recorder.outline == [("stdout", b"deep"), ("exited", 137), ("closed",)]

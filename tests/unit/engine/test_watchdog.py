@@ -128,6 +128,20 @@ async def test_processor_time_of_the_tree_is_summed_up(backend: LocalBackend) ->
     assert outcome(recorder).kind is Kind.CPU_LIMIT
 
 
+async def test_processor_time_of_earlier_commands_is_not_counted(backend: LocalBackend) -> None:
+    """Wardens are used again, and the kernel adds up for each of them whom it has waited for."""
+    waste = "import time\nwhile time.process_time() < 0.4: pass"
+    limited = Terms(limits=Limits(cpu=0.3))
+    for _ in range(3):
+        await record(await backend.start(python(waste))).until("closed")
+
+    recorders = [record(await backend.start(sh("sleep 0.2", terms=limited))) for _ in range(3)]
+
+    for recorder in recorders:
+        await recorder.until("closed")
+        assert outcome(recorder) == Outcome(Kind.EXIT, 0)
+
+
 async def test_too_many_processes_end_it(backend: LocalBackend) -> None:
     script = "sleep 1000 & sleep 1000 & sleep 1000 & wait"
     recorder = record(await backend.start(sh(script, terms=Terms(limits=Limits(processes=3)))))

@@ -171,11 +171,11 @@ class _Failing:
 
 async def test_a_disk_that_fails_in_the_middle_ends_the_connection() -> None:
     async with inside(connections=SMALL) as server:
-        good, server.backend.files = server.backend.files, BadDisk()  # type: ignore[assignment]
+        good, server.backend._files = server.backend.files, BadDisk()  # type: ignore[assignment]
         async with client(server.url) as talking:
             talking.post("fs/readFile", {"path": "file:///x"})
             await eventually(lambda: talking.close_frame is not None)
-        server.backend.files = good
+        server.backend._files = good
 
     assert talking.close_frame is not None
     assert talking.close_frame.close_code == 1008

@@ -48,7 +48,7 @@ async def _write_later(run: Run, data: bytes, *, close: bool) -> Nothing:
 
 def _written(run: Run, status: WriteStatus, *, close: bool) -> Nothing:
     if close:
-        run.process.close_stdin()
+        run.process.close_stdin_now()
     if status is WriteStatus.STDIN_CLOSED:
         raise Declined("stdin is already closed")
     return Nothing()
@@ -61,7 +61,7 @@ def resize(
     size = order.size(family, params.size)
     run = _find(talk, family, params)
     try:
-        run.process.resize(size)
+        run.process.resize_now(size)
     except NoTerminal:
         raise Declined("failed to resize PTY: process is not attached to a PTY") from None
     return Nothing()

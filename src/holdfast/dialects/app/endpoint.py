@@ -10,7 +10,7 @@ from time import time
 
 import msgspec
 
-from holdfast.backend import Backend, Valve
+from holdfast.backend import KeptBackend, Valve
 from holdfast.config import AppLimits
 from holdfast.dialects.dialect import Client, Method, WireError
 from holdfast.dialects.scope import Scope, Starting
@@ -35,7 +35,7 @@ class AppEndpoint:
 
     def __init__(
         self,
-        backend: Backend,
+        backend: KeptBackend,
         methods: Mapping[str, Method],
         *,
         loop: asyncio.AbstractEventLoop,

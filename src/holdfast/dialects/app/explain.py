@@ -18,9 +18,13 @@ from holdfast.errors import (
     HoldfastError,
     HttpFailed,
     LimitReached,
+    LinkLost,
     NameTaken,
     NoTerminal,
+    OutcomeUnknown,
     OutOfTurn,
+    OutputGap,
+    ProcessLost,
     Refused,
     SandboxUnavailable,
     SessionBusy,
@@ -31,6 +35,7 @@ from holdfast.errors import (
     StdinFailed,
     StillStarting,
     TooManyEntries,
+    Unexpected,
     UnknownHandle,
     UnknownProcess,
     Unsupported,
@@ -93,6 +98,9 @@ def explain(error: HoldfastError, methods: Iterable[str]) -> WireError:
             return WireError(INTERNAL_ERROR, str(error))
         case FileRefused() | UnknownHandle() | HandleTaken():
             return WireError(INVALID_REQUEST, str(error))
+        # Of a backend that is itself a client of another server.
+        case LinkLost() | OutcomeUnknown() | ProcessLost() | OutputGap() | Unexpected():
+            return WireError(INTERNAL_ERROR, str(error))
         # There are no sessions here.
         case SessionBusy() | SessionUnknown() | Refused():
             return WireError(INVALID_REQUEST, str(error))

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import replace
 from functools import partial
 from typing import Any, TypeVar
 
 from holdfast.dialects.dialect import Method
+from holdfast.value import replace
 
 from . import messages as m
 from .control import kill, resize, write

@@ -7,13 +7,14 @@ mistakes is told.
 from __future__ import annotations
 
 import os.path
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 from msgspec import UNSET
 
 from holdfast.config import AppLimits
 from holdfast.errors import BadRequest
 from holdfast.model import EnvPolicy, HostInfo, Inherit, Size, Spec
+from holdfast.value import replace
 
 from . import messages as m
 from . import policy

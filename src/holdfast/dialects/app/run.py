@@ -16,7 +16,7 @@ import logging
 import signal as signals
 from collections.abc import Callable
 
-from holdfast.backend import Process, Valve
+from holdfast.backend import KeptProcess, Valve
 from holdfast.errors import SignalFailed
 from holdfast.model import Chunk, Exit, Leftovers, Stream
 
@@ -56,7 +56,7 @@ class Run:
 
     def __init__(
         self,
-        process: Process,
+        process: KeptProcess,
         terms: Terms,
         *,
         valve: Valve,
@@ -177,7 +177,7 @@ class Run:
         """Kill the process and everything it has started; its exit and its result follow."""
         self.killed = True
         try:
-            self.process.signal(signals.SIGKILL, tree=True)
+            self.process.signal_now(signals.SIGKILL, tree=True)
         except SignalFailed as failed:
             _log.warning("process %d: %s", self.process.pid, failed)
 

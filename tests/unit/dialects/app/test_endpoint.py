@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -17,6 +16,7 @@ from holdfast.dialects.shapes import Nothing
 from holdfast.errors import HoldfastError
 from holdfast.model import Leftovers
 from holdfast.telemetry import Silent
+from holdfast.value import replace
 from holdfast.wire.jsonrpc import Notification, Request, Response
 from tests.fakes.app_talk import CLIENT, AppLoop, AppTalk, ready
 from tests.fakes.dialects import FakeBackend, FakeClient, FakeProcess

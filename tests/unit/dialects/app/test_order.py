@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -15,6 +14,7 @@ from holdfast.dialects.app.family import COMMAND, PROCESS, Family
 from holdfast.dialects.app.order import Order, Terms
 from holdfast.errors import Refused
 from holdfast.model import EnvPolicy, Inherit, Size, Spec
+from holdfast.value import replace
 from tests.fakes.dialects import HOST
 
 LIMITS = AppLimits(
