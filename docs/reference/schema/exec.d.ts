@@ -15,10 +15,12 @@ export interface Calls {
   "environment/status": { params?: Record<string, never> | null; result: StatusResult };
   /** Start a process. The answer is sent before anything the process says. */
   "process/start": { params: StartParams; result: StartResult };
-  /** The processes of the session, those that are starting or still kept included. */
+  /** The processes that the client can ask for, those that are starting or ended included. */
   "process/list": { params?: Record<string, never> | null; result: ListResult };
   /** What a process has said, as far as it is kept. */
   "process/read": { params: ReadParams; result: ReadResult };
+  /** Say what has arrived, so that a process with a window may go on; nothing happens to any other. */
+  "process/ack": { params: AckParams; result: Nothing };
   /** Wait for the exit of a process. */
   "process/wait": { params: WaitParams; result: WaitResult };
   /** Offer bytes to stdin. A process that nobody knows is an answer here, not an error. */
@@ -178,6 +180,10 @@ export interface StartParams {
   limits?: ResourceLimits | null;
   /** If this very request was made before, answer with the process that it started. Default: `false`. */
   idempotent?: boolean;
+  /** Read only so many bytes ahead of what the client has acknowledged; at most 64 MiB. */
+  window?: number | null;
+  /** It belongs to no client: everybody can reach it, nobody is told of it, and it outlives the session. Default: `false`. */
+  keep?: boolean;
 }
 
 /** Labels that the client's own records use; we only check them. */
@@ -360,12 +366,20 @@ export interface ResourceLimits {
 
 export interface ReadParams {
   processId: string;
-  /** Only chunks with a higher number; null is 0. */
+  /** Only chunks with a higher number; null is 0. The others are acknowledged by it. */
   afterSeq?: number | null;
   /** Stop before the chunk that would go over it; the first is given whatever its size. */
   maxBytes?: number | null;
   /** Hold an empty answer back for so long, until there is output, exit or close; null is 0. */
   waitMs?: number | null;
+}
+
+export interface AckParams {
+  processId: string;
+  /** The client has everything up to this number; null: nothing that it had not before. */
+  seq?: number | null;
+  /** Hold the process no longer, whatever is acknowledged from now on. Default: `false`. */
+  release?: boolean;
 }
 
 export interface WaitParams {
@@ -650,10 +664,12 @@ export interface StartResult {
   existing?: boolean;
   /** For each limit that was asked for, who keeps it: `cgroup`, `rlimit` or `sampled`. */
   limits?: Record<string, string>;
+  /** Told to clients that know the extensions. */
+  pid?: number;
 }
 
 export interface ListResult {
-  /** In the order in which they were asked for, as many as fit into one message. */
+  /** The session's, then the kept ones; in the order in which they were asked for, as many as fit. */
   processes: ListedProcess[];
   /** Told if there are more, which did not fit. */
   more?: boolean;
@@ -675,6 +691,8 @@ export interface ListedProcess {
   outcome: Outcome | null;
   nextSeq: number;
   retainedBytes: number;
+  /** Told if it belongs to no client. */
+  kept?: boolean;
 }
 
 export type State = "starting" | "running" | "exited" | "closed";
@@ -718,6 +736,10 @@ export interface ReadResult {
   gap?: OutputGap | null;
   /** Told of an exited process. A client that does not know the extensions is not told of kind `exit`. */
   outcome?: Outcome;
+  /** Of an exited process; told to clients that know the extensions. */
+  usage?: Usage;
+  /** Pids of those who held the output open at its exit; told to the same, if there are any. */
+  heldBy?: number[];
 }
 
 /** Bytes of one stream, with their number. */
@@ -749,6 +771,17 @@ export interface OutputGap {
   bytes: number | null;
 }
 
+/** What a process used, and those whom it had waited for. */
+export interface Usage {
+  userMs: number;
+  systemMs: number;
+  /** Of the largest of them. */
+  maxRssBytes: number;
+}
+
+/** `{}`. */
+export interface Nothing {}
+
 export interface WaitResult {
   exited: boolean;
   exitCode: number | null;
@@ -759,21 +792,10 @@ export interface WaitResult {
   closed: boolean;
 }
 
-/** What a process used, and those whom it had waited for. */
-export interface Usage {
-  userMs: number;
-  systemMs: number;
-  /** Of the largest of them. */
-  maxRssBytes: number;
-}
-
 export interface WriteResult {
   /** `accepted`, `stdinClosed`, `unknownProcess` or `starting`. */
   status: string;
 }
-
-/** `{}`. */
-export interface Nothing {}
 
 export interface TerminateResult {
   /** Whether there was something to end. */

@@ -108,6 +108,8 @@ class StartResult(Shape):
     """Of an idempotent start: whether the process was there before."""
     limits: dict[str, str] | UnsetType = UNSET
     """For each limit that was asked for, who keeps it: ``cgroup``, ``rlimit`` or ``sampled``."""
+    pid: int | UnsetType = UNSET
+    """Told to clients that know the extensions."""
 
 
 class WriteResult(Shape):
@@ -180,11 +182,13 @@ class ListedProcess(Shape):
     outcome: Outcome | None
     next_seq: U64
     retained_bytes: U64
+    kept: bool | UnsetType = UNSET
+    """Told if it belongs to no client."""
 
 
 class ListResult(Shape):
     processes: list[ListedProcess]
-    """In the order in which they were asked for, as many as fit into one message."""
+    """The session's, then the kept ones; in the order in which they were asked for, as many as fit."""
     more: bool | UnsetType = UNSET
     """Told if there are more, which did not fit."""
 
@@ -249,6 +253,10 @@ class ReadResult(Shape):
     """What is missing before the first chunk; told if there is anything."""
     outcome: Outcome | UnsetType = UNSET
     """Told of an exited process.  A client that does not know the extensions is not told of kind ``exit``."""
+    usage: Usage | UnsetType = UNSET
+    """Of an exited process; told to clients that know the extensions."""
+    held_by: list[int] | UnsetType = UNSET
+    """Pids of those who held the output open at its exit; told to the same, if there are any."""
 
 
 class ProcessOutput(Shape):

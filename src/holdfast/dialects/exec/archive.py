@@ -1,13 +1,20 @@
-"""Ended processes of a session, each in one block of memory, for as long as they can still be read."""
+"""Ended processes, for as long as they can still be read: most of the time each in one block of memory."""
 
 from __future__ import annotations
 
 import marshal
 
-from holdfast.backend import Backend
+from holdfast.backend import KeptBackend
+from holdfast.config import SessionLimits
+from holdfast.dialects.expiry import Expiry
+from holdfast.dialects.scope import Starting
 
 from .feed import Feed, Record, Request
-from .sessions import Session
+from .kept import Commons
+from .sessions import Session, Sessions
+
+_FRESH = 1.0
+"""Seconds after its close in which a process is most likely read, and kept as it is."""
 
 _LEAST = 520
 """Bytes: the interpreter takes smaller blocks from a store of its own, which gives little memory back."""
@@ -49,10 +56,86 @@ class Archived(bytes):
         name: str = marshal.loads(self)[1]  # noqa: S302
         return name
 
-    def restore(self, session: Session, backend: Backend, record: Record) -> Feed:
+    def restore(self, session: Session, backend: KeptBackend, record: Record) -> Feed:
         """The feed as it was."""
         _, name, terminated, about, fingerprint, sandboxed, process = marshal.loads(self)  # noqa: S302
         request = Request(about, fingerprint, None, sandboxed)
         feed = Feed(session, name, backend.unpack(process), record, request, now=0.0)
         feed.terminated = terminated
         return feed
+
+
+class Archive:
+    """All ended processes of an endpoint (clock passed in)."""
+
+    def __init__(
+        self,
+        backend: KeptBackend,
+        record: Record,
+        *,
+        sessions: Sessions,
+        commons: Commons,
+        limits: SessionLimits,
+    ) -> None:
+        self._backend = backend
+        self._record = record
+        self._sessions = sessions
+        self._commons = commons
+        fresh = min(_FRESH, limits.closed_seconds / 2)
+        self._fresh: Expiry[Feed] = Expiry(fresh)
+        self._closed: Expiry[Feed | Archived] = Expiry(limits.closed_seconds - fresh)
+
+    def add(self, feed: Feed, now: float) -> None:
+        """The process has closed."""
+        self._fresh.add(feed, now)
+        if feed.session is self._commons.session:
+            for name in self._commons.ended(feed.name, now):
+                self._evict_kept(name)
+
+    def restore(self, session: Session, entry: Archived) -> Feed:
+        return entry.restore(session, self._backend, self._record)
+
+    def expire(self, now: float) -> None:
+        """Pack or forget those whose time it is."""
+        for feed in self._fresh.due(now):
+            self._pack(feed, now)
+        for entry in self._closed.due(now):
+            self._evict(entry)
+        for name in self._commons.due(now):
+            self._evict_kept(name)
+
+    @property
+    def next_deadlines(self) -> tuple[float | None, ...]:
+        return self._fresh.next_deadline, self._closed.next_deadline, self._commons.next_deadline
+
+    def _pack(self, feed: Feed, now: float) -> None:
+        """Keep an ended process for the rest of its time, in as little memory as can be."""
+        scope = feed.session.scope
+        if scope.find(feed.name) is not feed:
+            return  # Its session has ended, or it was forgotten.
+        archived = Archived.of(feed)
+        if archived is not None:
+            scope.replace(feed.name, archived)
+        if feed.session is not self._commons.session:
+            self._closed.add(archived or feed, now)
+
+    def _evict(self, entry: Feed | Archived) -> None:
+        """The time of an ended process is over."""
+        if isinstance(entry, Archived):
+            session = self._sessions.get(entry.key)
+            if session is not None and session.scope.find(entry.name) is entry:
+                self._forget(self.restore(session, entry))
+        else:
+            self._forget(entry)
+
+    def _evict_kept(self, name: str) -> None:
+        session = self._commons.session
+        entry = session.scope.find(name)
+        assert entry is not None
+        assert not isinstance(entry, Starting)
+        self._forget(self.restore(session, entry) if isinstance(entry, Archived) else entry)
+
+    def _forget(self, feed: Feed) -> None:
+        feed.session.scope.release(feed.name)
+        feed.forget()
+        feed.session.strays.keep(feed.process)

@@ -27,6 +27,7 @@ CATALOG = Catalog(
         _call("process/start", m.StartParams, a.StartResult),
         _call("process/list", None, a.ListResult),
         _call("process/read", m.ReadParams, a.ReadResult),
+        _call("process/ack", m.AckParams, Nothing),
         _call("process/wait", m.WaitParams, a.WaitResult),
         _call("process/write", m.WriteParams, a.WriteResult),
         _call("process/closeStdin", m.CloseStdinParams, a.WriteResult),

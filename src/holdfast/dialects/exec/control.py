@@ -17,6 +17,7 @@ from .endpoint import ExecConversation
 from .feed import Feed
 from .reading import find
 from .starting import size_of
+from .window import Window
 
 _LONGEST_GRACE = 24 * 3600.0
 """Seconds; longer is legal and means the same."""
@@ -55,13 +56,13 @@ def close_stdin(talk: ExecConversation, params: m.CloseStdinParams) -> a.WriteRe
         case Starting():
             return a.WriteResult("starting")
         case feed:
-            return a.WriteResult(feed.process.close_stdin(write_id=params.write_id).value)
+            return a.WriteResult(feed.process.close_stdin_now(write_id=params.write_id).value)
 
 
 def resize(talk: ExecConversation, params: m.ResizeParams) -> Nothing:
     """Give a terminal another size."""
     size = size_of(params.size)
-    find(talk, params.process_id).process.resize(size)
+    find(talk, params.process_id).process.resize_now(size)
     return Nothing()
 
 
@@ -85,7 +86,20 @@ def signal(talk: ExecConversation, params: m.SignalParams) -> Nothing:
         raise Undecodable("unknown variant `kill`, expected `interrupt`")
     match talk.endpoint.find(talk.session, params.process_id):
         case Feed() as feed:
-            feed.process.signal(_NUMBERS[params.signal], tree=bool(params.tree))
+            feed.process.signal_now(_NUMBERS[params.signal], tree=bool(params.tree))
+    return Nothing()
+
+
+def acknowledge(talk: ExecConversation, params: m.AckParams) -> Nothing:
+    """Say what has arrived, so that a process with a window may go on; nothing happens to any other."""
+    match talk.endpoint.find(talk.session, params.process_id):
+        case Feed(window=Window() as window) as feed:
+            window.acknowledge(params.seq or 0)
+            if params.release:
+                window.release()
+                # Nobody relies on more any longer than what was asked for.
+                feed.least = 0
+                talk.endpoint.make_room(feed)
     return Nothing()
 
 

@@ -44,6 +44,11 @@ def of_exit(found: Exit, *, extended: bool) -> bytes:
     return text
 
 
+def of_end(found: Exit, *, extended: bool) -> bytes:
+    """The same for those who ask later; a client that does not know the rest is told how it ended."""
+    return of_exit(found, extended=True) if extended else of_outcome(found, extended=False)
+
+
 def of_outcome(found: Exit, *, extended: bool) -> bytes:
     """The same, but only how it ended."""
     if extended or found.outcome.kind is not Kind.EXIT:

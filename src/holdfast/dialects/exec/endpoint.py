@@ -6,8 +6,9 @@ import asyncio
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from enum import Enum
+from functools import partial
 
-from holdfast.backend import Backend
+from holdfast.backend import KeptBackend
 from holdfast.config import FileLimits, HttpLimits, SessionLimits
 from holdfast.dialects.dialect import Breach, Client, Method, WireError
 from holdfast.dialects.expiry import Expiry
@@ -18,15 +19,14 @@ from holdfast.telemetry import Telemetry
 from holdfast.wire import jsonrpc
 from holdfast.wire.jsonrpc import Notification, Response
 
-from .archive import Archived
+from .archive import Archive, Archived
 from .exchanges import Exchanges, Room
 from .explain import INVALID_REQUEST, explain
 from .feed import Feed
 from .files import FileTalk
+from .kept import Commons
 from .sessions import Session, Sessions
-
-_FRESH = 1.0
-"""Seconds after its close in which a process is most likely read, and kept as it is."""
+from .window import Window
 
 
 class ExecEndpoint:
@@ -34,7 +34,7 @@ class ExecEndpoint:
 
     def __init__(
         self,
-        backend: Backend,
+        backend: KeptBackend,
         methods: Mapping[str, Method],
         *,
         loop: asyncio.AbstractEventLoop,
@@ -50,11 +50,12 @@ class ExecEndpoint:
         self.file_limits = file_limits or FileLimits()
         self.http_room = Room(self.http_limits.buffered_total)
         self.sessions = Sessions(self.limits)
+        self.commons = Commons(self.limits)
         self.loop = loop
         self.telemetry = telemetry
-        fresh = min(_FRESH, self.limits.closed_seconds / 2)
-        self._fresh: Expiry[Feed] = Expiry(fresh)
-        self._closed: Expiry[Feed | Archived] = Expiry(self.limits.closed_seconds - fresh)
+        self._archive = Archive(
+            backend, self, sessions=self.sessions, commons=self.commons, limits=self.limits
+        )
         self._returned: Expiry[tuple[Session, int]] = Expiry(self.limits.detached_seconds)
         self._timer: asyncio.TimerHandle | None = None
 
@@ -106,7 +107,28 @@ class ExecEndpoint:
 
     def make_room(self, feed: Feed) -> None:
         """A process was started, whose client may be gone already."""
-        if feed.session.client is None:
+        if feed.session.client is None and feed.session is not self.commons.session:
+            self._give_room(feed)
+        else:
+            self.caught_up(feed)
+
+    def open_window(self, feed: Feed) -> None:
+        """A process was started, which may have a client that acknowledges what it gets."""
+        size = feed.request.window
+        if size is not None:
+            kept = feed.session is self.commons.session
+            feed.window = Window(
+                feed.process,
+                min(size, self.limits.window_bytes),
+                clock=self.loop,
+                make_room=partial(self._keep_more, feed),
+                patience=self.limits.detached_seconds if kept else None,
+            )
+            feed.least = feed.window.room
+
+    def _keep_more(self, feed: Feed, size: int) -> None:
+        feed.least = size
+        if feed.roomy:
             self._give_room(feed)
         else:
             self.caught_up(feed)
@@ -117,7 +139,7 @@ class ExecEndpoint:
 
     def _attached_bytes(self, feed: Feed) -> int:
         asked = feed.request.retain
-        return self.limits.attached_bytes if asked is None else max(1, asked)
+        return max(feed.least, 1, self.limits.attached_bytes if asked is None else asked)
 
     async def finish(self, session: Session) -> list[int]:
         """End a session now, with everything in it; return who could not be ended."""
@@ -141,12 +163,12 @@ class ExecEndpoint:
             if isinstance(entry, Starting):
                 entry.cancel()
             elif isinstance(entry, Archived):
-                self.restore(session, entry).process.forget()
+                self.restore(session, entry).forget()
             else:
                 entry.terminated = True
                 if entry.process.exit is None:
                     self._finished(entry, "terminated")
-                entry.process.forget(Leftovers.END)
+                entry.forget(Leftovers.END)
 
     # Ends of processes.
 
@@ -161,48 +183,24 @@ class ExecEndpoint:
         self.telemetry.process_finished(result, self.loop.time() - feed.started)
 
     def closed(self, feed: Feed) -> None:
-        self._fresh.add(feed, self.loop.time())
+        self._archive.add(feed, self.loop.time())
         self._arm()
 
     def find(self, session: Session, name: str) -> Feed | Starting | None:
-        """The process of that name, as it is, or was when it had ended."""
-        entry = session.scope.find(name)
-        return self.restore(session, entry) if isinstance(entry, Archived) else entry
+        """The process of that name, as it is, or was when it had ended; the client's own before others."""
+        home, entry = self.commons.find(session, name)
+        return self.restore(home, entry) if isinstance(entry, Archived) else entry
 
     def restore(self, session: Session, entry: Archived) -> Feed:
-        return entry.restore(session, self.backend, self)
-
-    def _archive(self, feed: Feed) -> None:
-        """Keep an ended process for the rest of its time, in as little memory as can be."""
-        scope = feed.session.scope
-        if scope.find(feed.name) is not feed:
-            return  # Its session has ended.
-        archived = Archived.of(feed)
-        if archived is not None:
-            scope.replace(feed.name, archived)
-        self._closed.add(archived or feed, self.loop.time())
-
-    def _evict(self, entry: Feed | Archived) -> None:
-        """The time of an ended process is over."""
-        if isinstance(entry, Archived):
-            session = self.sessions.get(entry.key)
-            if session is None or session.scope.find(entry.name) is not entry:
-                return
-            feed = self.restore(session, entry)
-        else:
-            feed = entry
-        feed.session.scope.release(feed.name)
-        feed.process.forget()
-        feed.session.strays.keep(feed.process)
+        return self._archive.restore(session, entry)
 
     # One timer for everything that ends by itself.
 
     def _arm(self) -> None:
         deadlines = (
             self.sessions.next_deadline,
-            self._fresh.next_deadline,
-            self._closed.next_deadline,
             self._returned.next_deadline,
+            *self._archive.next_deadlines,
         )
         next_deadline = min((deadline for deadline in deadlines if deadline is not None), default=None)
         if self._timer is not None and (next_deadline is None or next_deadline < self._timer.when()):
@@ -217,10 +215,7 @@ class ExecEndpoint:
         now = self.loop.time()
         for session in self.sessions.expire(now):
             self._end(session)
-        for feed in self._fresh.due(now):
-            self._archive(feed)
-        for entry in self._closed.due(now):
-            self._evict(entry)
+        self._archive.expire(now)
         for session, turn in self._returned.due(now):
             if session.turn == turn:
                 for feed in _feeds(session):
@@ -229,8 +224,8 @@ class ExecEndpoint:
         self._arm()
 
     def close(self) -> None:
-        """End every session.  No timer fires after this."""
-        for session in self.sessions.close_all():
+        """End every session, and what belongs to none.  No timer fires after this."""
+        for session in (*self.sessions.close_all(), self.commons.session):
             self._end(session)
         if self._timer is not None:
             self._timer.cancel()

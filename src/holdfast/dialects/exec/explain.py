@@ -21,9 +21,13 @@ from holdfast.errors import (
     HttpFailed,
     HttpFault,
     LimitReached,
+    LinkLost,
     NameTaken,
     NoTerminal,
+    OutcomeUnknown,
     OutOfTurn,
+    OutputGap,
+    ProcessLost,
     Refused,
     SandboxUnavailable,
     SessionBusy,
@@ -34,6 +38,7 @@ from holdfast.errors import (
     StdinFailed,
     StillStarting,
     TooManyEntries,
+    Unexpected,
     UnknownHandle,
     UnknownProcess,
     Unsupported,
@@ -109,6 +114,9 @@ def explain(error: HoldfastError) -> WireError:
             return WireError(INTERNAL_ERROR, f"failed to signal process: {reason}")
         case LimitReached(limit=limit, value=value):
             return WireError(INTERNAL_ERROR, str(error), {"limit": limit, "value": value})
+        case LinkLost() | OutcomeUnknown() | ProcessLost() | OutputGap() | Unexpected():
+            # Of a backend that is itself a client of another server.
+            return WireError(INTERNAL_ERROR, str(error))
         case Refused():
             return WireError(INVALID_REQUEST, str(error))
         case _:

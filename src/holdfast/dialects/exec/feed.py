@@ -11,12 +11,13 @@ from typing import Protocol
 
 import msgspec
 
-from holdfast.backend import Process
+from holdfast.backend import KeptProcess
 from holdfast.dialects import base64
-from holdfast.model import Chunk, Exit, Stream
+from holdfast.model import Chunk, Exit, Leftovers, Stream
 
 from . import describe
 from .sessions import Session
+from .window import Window
 
 _encode = msgspec.json.Encoder().encode
 
@@ -43,6 +44,8 @@ class Request:
     retain: int | None
     """Bytes of output to keep, if the client said how many."""
     sandboxed: bool = False
+    window: int | None = None
+    """Bytes of output that the client may leave unacknowledged, if it acknowledges any."""
 
 
 class Feed:
@@ -55,6 +58,7 @@ class Feed:
     __slots__ = (
         "_name",
         "_record",
+        "least",
         "name",
         "process",
         "request",
@@ -62,10 +66,18 @@ class Feed:
         "session",
         "started",
         "terminated",
+        "window",
     )
 
     def __init__(
-        self, session: Session, name: str, process: Process, record: Record, request: Request, *, now: float
+        self,
+        session: Session,
+        name: str,
+        process: KeptProcess,
+        record: Record,
+        request: Request,
+        *,
+        now: float,
     ) -> None:
         self.session = session
         self._record = record
@@ -78,6 +90,10 @@ class Feed:
         """Whether anybody asked for its end; only for the record."""
         self.roomy = False
         """Whether it keeps more output than an attached client needs."""
+        self.window: Window | None = None
+        """Holds the process up while its client has not acknowledged enough; None if it need not."""
+        self.least = 0
+        """Bytes of output that are kept in any case: what the window may have let through."""
         process.watch(self, session.valve)
 
     # Implements ``backend.Watcher``.
@@ -127,4 +143,14 @@ class Feed:
         if client is not None:
             client.send(b'{"method":"process/closed","params":{"processId":%b,"seq":%d}}' % (self._name, seq))
         self._name = b""  # Nothing follows, so it is not needed any more, either.
+        self.window = None
         self._record.closed(self)
+
+    # The end.
+
+    def forget(self, leftovers: Leftovers = Leftovers.SPARE) -> None:
+        """Give up the process: see ``KeptProcess.forget``."""
+        window, self.window = self.window, None
+        self.process.forget(leftovers)
+        if window is not None:
+            window.release()

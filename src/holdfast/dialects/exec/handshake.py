@@ -21,6 +21,7 @@ FEATURES = [
     "heldBy",
     "idempotentStart",
     "idleTimeout",
+    "keep",
     "limits",
     "list",
     "outcome",
@@ -37,6 +38,7 @@ FEATURES = [
     "tree",
     "usage",
     "wait",
+    "window",
 ]
 """What ``capabilities.holdfast`` announces."""
 

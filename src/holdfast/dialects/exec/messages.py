@@ -165,9 +165,14 @@ class StartParams(Shape):
     """What it may use."""
     idempotent: bool = False
     """If this very request was made before, answer with the process that it started."""
+    window: U64 | None = None
+    """Read only so many bytes ahead of what the client has acknowledged; at most 64 MiB."""
+    keep: bool = False
+    """It belongs to no client: everybody can reach it, nobody is told of it, and it outlives the session."""
 
     def __post_init__(self) -> None:
         within_u64(
+            self.window,
             self.timeout_ms,
             self.idle_timeout_ms,
             self.grace_ms,
@@ -182,7 +187,7 @@ class ReadParams(Shape):
 
     process_id: str
     after_seq: U64 | None = None
-    """Only chunks with a higher number; null is 0."""
+    """Only chunks with a higher number; null is 0.  The others are acknowledged by it."""
     max_bytes: Usize | None = None
     """Stop before the chunk that would go over it; the first is given whatever its size."""
     wait_ms: U64 | None = None
@@ -222,6 +227,19 @@ class SignalParams(Shape):
     signal: SignalName
     tree: bool | None = None
     """To everybody that it has started, instead of its process group."""
+
+
+class AckParams(Shape):
+    wire_name = "AckParams"
+
+    process_id: str
+    seq: U64 | None = None
+    """The client has everything up to this number; null: nothing that it had not before."""
+    release: bool = False
+    """Hold the process no longer, whatever is acknowledged from now on."""
+
+    def __post_init__(self) -> None:
+        within_u64(self.seq)
 
 
 class TerminateParams(Shape):

@@ -13,7 +13,7 @@ from . import file_messages as f
 from . import files
 from . import http_messages as h
 from . import messages as m
-from .control import close_stdin, resize, signal, terminate, write
+from .control import acknowledge, close_stdin, resize, signal, terminate, write
 from .endpoint import ExecConversation
 from .handles import close_file, open_file, read_block, write_block
 from .handshake import close, environment_info, environment_status, initialize, take_over
@@ -61,6 +61,7 @@ METHODS: dict[str, Method] = {
         waits=True,
     ),
     "process/read": _method(m.ReadParams, read, "exec", name_of=_name, waits=True),
+    "process/ack": _method(m.AckParams, acknowledge, "exec", name_of=_name),
     "process/wait": _method(m.WaitParams, wait, "exec", name_of=_name, waits=True),
     "process/list": Method(m.decode_unit, list_processes, "exec"),
     "process/write": Method(m.decode_write, write, "exec", name_of=_name, waits=True),

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Coroutine
+from collections.abc import Coroutine, Iterator
+from contextlib import nullcontext
 from typing import Any
 
 import msgspec
@@ -31,16 +32,22 @@ def read(talk: ExecConversation, params: m.ReadParams) -> Parts | Coroutine[Any,
     feed = find(talk, params.process_id)
     after, limit = params.after_seq or 0, _limit(talk, feed, params.max_bytes)
     wait = _seconds(params.wait_ms)
+    if feed.window is not None:
+        feed.window.acknowledge(after)
+    # Now: the client may close its session while it waits.
+    extended = talk.session.extended
     page = feed.process.try_read(after=after, limit=limit, wait=wait)
     if page is None:
-        return _read_later(talk, feed, after, limit, wait)
-    return _page(talk, feed, page)
+        return _read_later(talk, feed, after, limit, wait, extended=extended)
+    return _page(talk, feed, page, extended=extended)
 
 
 async def _read_later(
-    talk: ExecConversation, feed: Feed, after: int, limit: int | None, wait: float
+    talk: ExecConversation, feed: Feed, after: int, limit: int | None, wait: float, *, extended: bool
 ) -> Parts:
-    return _page(talk, feed, await feed.process.read(after=after, limit=limit, wait=wait))
+    with nullcontext() if feed.window is None else feed.window.reading():
+        page = await feed.process.read(after=after, limit=limit, wait=wait)
+    return _page(talk, feed, page, extended=extended)
 
 
 def _limit(talk: ExecConversation, feed: Feed, asked: int | None) -> int | None:
@@ -51,7 +58,7 @@ def _limit(talk: ExecConversation, feed: Feed, asked: int | None) -> int | None:
     return min(asked, most)
 
 
-def _page(talk: ExecConversation, feed: Feed, page: Page) -> Parts:
+def _page(talk: ExecConversation, feed: Feed, page: Page, *, extended: bool) -> Parts:
     if feed.roomy and feed.session.client is talk.client and page.next_seq >= feed.process.next_seq:
         talk.endpoint.caught_up(feed)
     parts = Parts((b'{"chunks":[',))
@@ -70,9 +77,9 @@ def _page(talk: ExecConversation, feed: Feed, page: Page) -> Parts:
             b"false" if end is None else b"true",
             b"null" if end is None else b"%d" % end.code,
             b"true" if page.closed else b"false",
-            describe.of_denied(end, extended=feed.session.extended),
+            describe.of_denied(end, extended=extended),
             b"" if page.gap is None else describe.of_gap(page.gap),
-            b"" if end is None else describe.of_outcome(end, extended=feed.session.extended),
+            b"" if end is None else describe.of_end(end, extended=extended),
         )
     )
     return parts
@@ -93,20 +100,27 @@ async def wait(talk: ExecConversation, params: m.WaitParams) -> a.WaitResult:
 
 
 def list_processes(talk: ExecConversation, params: None) -> Parts:
-    """The processes of the session, those that are starting or still kept included."""
+    """The processes that the client can ask for, those that are starting or ended included."""
     parts = Parts((b'{"processes":[',))
     room = talk.endpoint.limits.answer_bytes
-    for kept in talk.session.scope:
-        entry = talk.endpoint.restore(talk.session, kept) if isinstance(kept, Archived) else kept
+    for entry, kept in _all(talk):
         comma = b"," if len(parts) > 1 else b""
         state = _STARTING if isinstance(entry, Starting) else _state(entry)
-        text = b'%b{"processId":%b,%b,%b' % (comma, _encode(entry.name), entry.request.about, state)
+        about = entry.request.about
+        text = b'%b{"processId":%b,%b,%b%b' % (comma, _encode(entry.name), about, kept, state)
         room -= len(text)
         if room < 0:
             break
         parts.append(text)
     parts.append(b'],"more":true}' if room < 0 else b"]}")
     return parts
+
+
+def _all(talk: ExecConversation) -> Iterator[tuple[Feed | Starting, bytes]]:
+    """The processes of the session and then the others, each with what says that it is one of those."""
+    for home, kept in ((talk.session, b""), (talk.endpoint.commons.session, b'"kept":true,')):
+        for entry in home.scope:
+            yield talk.endpoint.restore(home, entry) if isinstance(entry, Archived) else entry, kept
 
 
 _STARTING = b'"state":"starting","pid":null,"exitCode":null,"outcome":null,"nextSeq":1,"retainedBytes":0}'

@@ -31,9 +31,10 @@ class Session:
 
     __slots__ = ("client", "extended", "key", "scope", "strays", "turn", "valve")
 
-    def __init__(self, key: str, *, names: int) -> None:
+    def __init__(self, key: str, *, names: int, what: str = "processes of one client") -> None:
+        """``names`` bounds the processes; ``what`` they are, in the words of an error."""
         self.key = key
-        self.scope: Scope[Feed | Archived] = Scope(limit=names)
+        self.scope: Scope[Feed | Archived] = Scope(limit=names, what=what)
         self.client: Client | None = None
         self.valve = Valve()
         self.strays = Strays()

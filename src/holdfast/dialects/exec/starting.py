@@ -49,17 +49,18 @@ def start(talk: ExecConversation, asked: m.Start) -> Coroutine[Any, Any, a.Start
     params, session = asked.params, talk.session
     spec = _spec(params, asked.cwd)
     request = _request(params, sandboxed=spec.sandbox is not None)
-    if params.idempotent and session.scope.find(params.process_id) is not None:
-        return _find(talk.endpoint, session, params.process_id, spec, request)
+    name, keep, commons = params.process_id, params.keep, talk.endpoint.commons
+    if params.idempotent and commons.find(session, name)[1] is not None:
+        return _find(talk.endpoint, session, name, spec, request, keep=keep)
     # The name is taken before anything else can be asked about it.
-    return _start(talk.endpoint, session, spec, session.scope.reserve(params.process_id, request), request)
+    home, starting = commons.reserve(session, name, request, keep=keep)
+    return _start(talk.endpoint, home, spec, starting, request, extended=session.extended)
 
 
 async def _find(
-    endpoint: ExecEndpoint, session: Session, name: str, spec: Spec, request: Request
+    endpoint: ExecEndpoint, session: Session, name: str, spec: Spec, request: Request, *, keep: bool
 ) -> a.StartResult:
     """The process that the same request has started, or is about to."""
-    scope = session.scope
     while isinstance(entry := endpoint.find(session, name), Starting):
         if entry.request.fingerprint != request.fingerprint:
             raise NameTaken(name)
@@ -69,35 +70,46 @@ async def _find(
         if entry.cancelled:
             raise StartCancelled(name)
     if entry is None:  # It failed, and was told so to whoever asked first.
-        return await _start(endpoint, session, spec, scope.reserve(name, request), request)
+        home, starting = endpoint.commons.reserve(session, name, request, keep=keep)
+        return await _start(endpoint, home, spec, starting, request, extended=session.extended)
     if entry.request.fingerprint != request.fingerprint:
         raise NameTaken(name)
-    return _result(entry, existing=True)
+    return _result(entry, existing=True, extended=session.extended)
 
 
 async def _start(
-    endpoint: ExecEndpoint, session: Session, spec: Spec, starting: Starting, request: Request
+    endpoint: ExecEndpoint,
+    session: Session,
+    spec: Spec,
+    starting: Starting,
+    request: Request,
+    *,
+    extended: bool,
 ) -> a.StartResult:
     process = await spawning.start(endpoint.backend, spec, session.scope, starting)
     # From here to the answer nothing waits, so nothing can be told in between.
     feed = Feed(session, starting.name, process, endpoint, request, now=endpoint.loop.time())
     session.scope.settle(starting, feed)
     endpoint.telemetry.process_started()
+    endpoint.open_window(feed)
     endpoint.make_room(feed)
-    return _result(feed, existing=False)
+    return _result(feed, existing=False, extended=extended)
 
 
-def _result(feed: Feed, *, existing: bool) -> a.StartResult:
+def _result(feed: Feed, *, existing: bool, extended: bool) -> a.StartResult:
     kept = feed.process.limits_kept()
     return a.StartResult(
         feed.name,
         sandbox_type="linuxSeccomp" if feed.request.sandboxed else "none",
         existing=existing if feed.request.fingerprint else UNSET,
         limits={_NAMES[name]: keeper for name, keeper in kept.items()} if kept else UNSET,
+        pid=feed.process.pid if extended else UNSET,
     )
 
 
 def _request(params: m.StartParams, *, sandboxed: bool) -> Request:
+    if params.window == 0:
+        raise BadRequest("window must be at least 1", field="window")
     about = b'"argv":%b,"cwd":%b,"tty":%b,"startedAtMs":%d' % (
         _shortened(params.argv),
         _encode(params.cwd),
@@ -107,7 +119,7 @@ def _request(params: m.StartParams, *, sandboxed: bool) -> Request:
     fingerprint = b""
     if params.idempotent:
         fingerprint = hashlib.blake2b(_encode(params), digest_size=16).digest()
-    return Request(about, fingerprint, params.retain_bytes, sandboxed)
+    return Request(about, fingerprint, params.retain_bytes, sandboxed, params.window)
 
 
 def _shortened(argv: list[str]) -> bytes:

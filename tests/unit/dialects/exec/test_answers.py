@@ -138,7 +138,10 @@ def test_a_result_is_written_like_that_of_the_reference(result: Shape, text: byt
 @pytest.mark.parametrize(
     ("told", "members"),
     [
-        (a.ReadResult([], 1, False, None, False, None, False), {"gap", "outcome", "denials", "denial"}),
+        (
+            a.ReadResult([], 1, False, None, False, None, False),
+            {"gap", "outcome", "usage", "heldBy", "denials", "denial"},
+        ),
         (a.ProcessExited("p", 1, 0, False), {"outcome", "usage", "heldBy", "denials", "denial"}),
     ],
 )

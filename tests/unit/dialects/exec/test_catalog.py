@@ -73,6 +73,7 @@ CALLS: dict[str, Any] = {
     "environment/status": None,
     "process/list": None,
     "process/read": READ,
+    "process/ack": {"processId": "p", "seq": 1, "release": True},
     "process/wait": READ,
     "process/write": {"processId": "p", "chunk": "aGk=", "writeId": "w"},
     "process/closeStdin": READ,

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -13,6 +12,7 @@ from holdfast.dialects.exec.endpoint import Stage
 from holdfast.dialects.exec.methods import METHODS
 from holdfast.errors import LimitReached, OutOfTurn, SessionBusy, SessionUnknown, StartCancelled
 from holdfast.model import Leftovers, Page
+from holdfast.value import replace
 from tests.fakes.dialects import FakeClient, FakeProcess, exited
 from tests.fakes.exec_talk import INITIALIZED, START, ExecTalk, ready, started
 

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from typing import Any
 
 import pytest
 
 from holdfast.dialects.exec.handshake import FEATURES
 from holdfast.sandbox import NO_SANDBOXES, Backing, Guarantees, Protection
+from holdfast.value import replace
 from tests.fakes.dialects import HOST
 from tests.fakes.exec_talk import ExecTalk
 

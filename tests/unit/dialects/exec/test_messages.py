@@ -44,6 +44,7 @@ FIELDS = [
     ("signal", SIGNAL, "processId", "a string", ['"x"']),
     ("terminate", READ, "processId", "a string", ['"x"']),
     ("start", START, "idempotent", "a boolean", ["true", "false"]),
+    ("start", START, "keep", "a boolean", ["true", "false"]),
     ("start", START, "limits", "struct ResourceLimits", ["null", "{}"]),
     ("signal", SIGNAL, "tree", "a boolean", ["true", "false", "null"]),
     ("wait", READ, "processId", "a string", ['"x"']),
@@ -296,6 +297,8 @@ def test_a_start_is_read_with_all_its_extensions() -> None:
         "outputBytesLimit": 8,
         "limits": {"memoryBytes": 9, "cpuSeconds": 10, "processes": 11, "openFiles": 12},
         "idempotent": True,
+        "window": 4096,
+        "keep": True,
     }
 
     assert m.decode_start({**START, **extended}).params == m.StartParams(
@@ -313,6 +316,8 @@ def test_a_start_is_read_with_all_its_extensions() -> None:
         output_bytes_limit=8,
         limits=m.ResourceLimits(9, 10, 11, 12),
         idempotent=True,
+        window=4096,
+        keep=True,
     )
 
 

@@ -9,6 +9,7 @@ import pytest
 
 from holdfast.dialects.exec import messages as m
 from holdfast.dialects.shapes import decoded
+from holdfast.errors import BadRequest
 from tests.fakes.exec_params import FOUND, READ, RESIZE, SHAPES, START, TAKE_OVER, complaint
 
 NUMBERS = [
@@ -41,6 +42,7 @@ COUNTS = [
         ("start", START, field, "u64")
         for field in (
             *("timeoutMs", "idleTimeoutMs", "graceMs", "drainMs", "retainBytes", "outputBytesLimit"),
+            "window",
             *("limits.memoryBytes", "limits.cpuSeconds", "limits.processes", "limits.openFiles"),
         )
     ],
@@ -75,6 +77,20 @@ def test_a_count_of_more_than_64_bits_is_refused(
     """The schema says so, and clients in other languages cannot hold one."""
     for number in LARGE:
         assert complaint(shape, {**good, **placed(field, json.loads(number))}) == "invalid number"
+
+
+@pytest.mark.parametrize("value", [-1, 1.5, 2**64, "1", True, [], {}])
+def test_an_acknowledged_number_is_an_unsigned_integer_or_null(value: Any) -> None:
+    with pytest.raises(BadRequest):
+        decoded({"processId": "p", "seq": value}, m.AckParams)
+
+
+def test_an_acknowledgement_needs_a_process_and_nothing_else() -> None:
+    least = decoded({"processId": "p"}, m.AckParams)
+    most = decoded({"processId": "p", "seq": 2**64 - 1, "release": True, "else": 1}, m.AckParams)
+
+    assert least == decoded({"processId": "p", "seq": None, "release": False}, m.AckParams)
+    assert (most.seq, most.release) == (2**64 - 1, True)
 
 
 @pytest.mark.parametrize(

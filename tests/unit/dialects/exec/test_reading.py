@@ -154,7 +154,10 @@ async def test_how_a_process_ended_is_told_where_the_code_does_not_say_it(
 
     assert result["exitCode"] == end.code
     assert result.get("outcome") == (told if extended or end is TIMEOUT else None)
-    assert "usage" not in result
+    assert ("usage" in result, "heldBy" in result) == (
+        extended and end.usage is not None,
+        extended and bool(end.held_by),
+    )
 
 
 async def test_a_read_of_a_process_that_starts_is_refused() -> None:

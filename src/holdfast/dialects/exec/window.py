@@ -1,0 +1,178 @@
+"""How far a process is read ahead of a client that says what it has got (pure, clock passed in).
+
+Nothing is lost to a client that is slow, or away: the process waits instead.
+
+What must hold:
+
+1. The valve is shut while as much is outstanding as the window allows, or more.
+2. Nothing is acknowledged before it was told.
+3. All that is outstanding is kept, also what an end brings at once.
+4. A window that nobody uses any more opens by itself, if it is one that may.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from typing import Protocol
+
+from holdfast.backend import Process, Valve
+from holdfast.config import KIB, MIB
+from holdfast.model import Chunk, Exit, Stream
+
+_MOST_CHUNKS = 32_768
+"""Pieces that may be outstanding: less than are kept of a process, however small they are."""
+
+_SPARE = MIB
+"""Bytes kept beyond the window: what the pipes hold at the end is read whether or not it fits."""
+
+_PIECE = 64 * KIB
+"""The largest piece."""
+
+
+class Timer(Protocol):
+    """Something that happens later."""
+
+    def cancel(self) -> None: ...
+
+
+class Clock(Protocol):
+    """What is needed of an event loop."""
+
+    def time(self) -> float: ...
+
+    def call_at(self, when: float, callback: Callable[[], object], /) -> Timer: ...
+
+
+class Window:
+    """What a client may have outstanding of one process.  Implements ``backend.Watcher``."""
+
+    __slots__ = (
+        "_acknowledged",
+        "_clock",
+        "_make_room",
+        "_outstanding",
+        "_patience",
+        "_readers",
+        "_size",
+        "_sizes",
+        "_timer",
+        "_used",
+        "_watch",
+        "room",
+        "valve",
+    )
+
+    def __init__(
+        self,
+        process: Process,
+        size: int,
+        *,
+        clock: Clock,
+        make_room: Callable[[int], None],
+        patience: float | None = None,
+    ) -> None:
+        """Begin with the first event of ``process``.
+
+        Args:
+            make_room: Called when more has to be kept than ``room`` said before.
+            patience: Seconds that the process is held for a client that has not been heard of.
+        """
+        self.valve = Valve()
+        self.room = size + _SPARE
+        """Bytes of output that have to be kept."""
+        self._size = size
+        self._make_room = make_room
+        # Numbers have no gaps: the number of an event says where it is in the queue.
+        self._sizes: deque[int] = deque()
+        self._acknowledged = 0
+        self._outstanding = 0
+        self._clock = clock
+        self._patience = patience
+        self._readers = 0
+        self._used = 0.0
+        self._timer: Timer | None = None
+        self._watch = process.watch(self, self.valve)
+
+    # Implements ``backend.Watcher``.
+
+    def output(self, chunk: Chunk) -> None:
+        size = len(chunk.data)
+        self._sizes.append(size)
+        self._outstanding = outstanding = self._outstanding + size
+        if self.valve.is_open and (outstanding >= self._size or len(self._sizes) >= _MOST_CHUNKS):
+            self._shut()
+        if outstanding + _PIECE > self.room:
+            self.room = outstanding + _SPARE
+            self._make_room(self.room)
+
+    def ended(self, stream: Stream) -> None:
+        pass
+
+    def exited(self, seq: int, exit: Exit) -> None:  # noqa: A002  (what it is called everywhere)
+        self._sizes.append(0)
+
+    def closed(self, seq: int) -> None:
+        self.release()
+
+    # The client.
+
+    def acknowledge(self, seq: int) -> None:
+        """The client has everything up to this number, and was heard of."""
+        sizes = self._sizes
+        for _ in range(min(seq - self._acknowledged, len(sizes))):
+            self._outstanding -= sizes.popleft()
+            self._acknowledged += 1
+        self.use()
+        if not self.valve.is_open and self._outstanding < self._size and len(sizes) < _MOST_CHUNKS:
+            self.valve.open()
+
+    def use(self) -> None:
+        """The client was heard of."""
+        if self._patience is not None:
+            self._used = self._clock.time()
+
+    @contextmanager
+    def reading(self) -> Iterator[None]:
+        """A client is there as long as it waits for output."""
+        self._readers += 1
+        try:
+            yield
+        finally:
+            self._readers -= 1
+            self.use()
+
+    def release(self) -> None:
+        """Hold the process no longer, for good.  May be called twice."""
+        self._watch.stop()
+        self._sizes.clear()
+        self._outstanding = 0
+        if self._timer is not None:
+            self._timer.cancel()
+            self._timer = None
+        self.valve.open()
+
+    # Nobody.
+
+    def _shut(self) -> None:
+        self.valve.shut()
+        self.use()
+        if self._timer is None:
+            self._arm()
+
+    def _arm(self) -> None:
+        if self._patience is not None:
+            self._timer = self._clock.call_at(self._used + self._patience, self._on_time)
+
+    def _on_time(self) -> None:
+        self._timer = None
+        if self.valve.is_open:
+            return  # Armed again when it shuts.
+        if self._readers:
+            self.use()
+        assert self._patience is not None
+        if self._used + self._patience > self._clock.time():
+            self._arm()
+        else:
+            self.release()
