@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from holdfast.backend import Backend
+from holdfast.backend import KeptBackend
 from tests.fakes.gate import Gate
 from tests.fakes.process import sh
 from tests.fakes.recorder import finished, record
@@ -10,8 +10,8 @@ from tests.fakes.recorder import finished, record
 MIB = 1 << 20
 
 
-async def test_a_mebibyte_is_kept_without_being_asked(backend: Backend) -> None:
-    process = await backend.start(sh("head -c 5000000 /dev/zero"))
+async def test_a_mebibyte_is_kept_without_being_asked(kept: KeptBackend) -> None:
+    process = await kept.start(sh("head -c 5000000 /dev/zero"))
     recorder = await finished(process)
 
     page = await process.read()
@@ -21,8 +21,8 @@ async def test_a_mebibyte_is_kept_without_being_asked(backend: Backend) -> None:
     assert sum(len(chunk.data) for chunk in page.chunks) == process.retained()
 
 
-async def test_what_was_dropped_shows_as_a_jump_in_the_numbers(backend: Backend) -> None:
-    process = await backend.start(sh("head -c 3000000 /dev/zero"))
+async def test_what_was_dropped_shows_as_a_jump_in_the_numbers(kept: KeptBackend) -> None:
+    process = await kept.start(sh("head -c 3000000 /dev/zero"))
     await finished(process)
 
     (first, *_) = (await process.read()).chunks
@@ -30,10 +30,10 @@ async def test_what_was_dropped_shows_as_a_jump_in_the_numbers(backend: Backend)
     assert first.seq > 1
 
 
-async def test_less_is_kept_from_now_on_when_asked(backend: Backend, gate: Gate) -> None:
+async def test_less_is_kept_from_now_on_when_asked(kept: KeptBackend, gate: Gate) -> None:
     """A detached client's share is larger; when it is back, the rest is dropped at once."""
     script = "; ".join(f"{gate.shell}; head -c 1000 /dev/zero" for _ in range(4))
-    process = await backend.start(sh(script))
+    process = await kept.start(sh(script))
     recorder = record(process)
     for count in range(1, 5):
         await gate.reached()
@@ -51,8 +51,8 @@ async def test_less_is_kept_from_now_on_when_asked(backend: Backend, gate: Gate)
     assert [chunk.seq for chunk in (await process.read()).chunks] == [4]
 
 
-async def test_more_is_kept_from_now_on_when_asked(backend: Backend) -> None:
-    process = await backend.start(sh("head -c 5000000 /dev/zero"))
+async def test_more_is_kept_from_now_on_when_asked(kept: KeptBackend) -> None:
+    process = await kept.start(sh("head -c 5000000 /dev/zero"))
     process.retain(8 * MIB)
     await finished(process)
 
@@ -61,9 +61,9 @@ async def test_more_is_kept_from_now_on_when_asked(backend: Backend) -> None:
     assert sum(len(chunk.data) for chunk in page.chunks) == 5_000_000
 
 
-async def test_nothing_is_kept_when_nothing_is_asked_for(backend: Backend) -> None:
+async def test_nothing_is_kept_when_nothing_is_asked_for(kept: KeptBackend) -> None:
     """Whoever is told everything and keeps it elsewhere need not have it twice."""
-    process = await backend.start(sh("head -c 100000 /dev/zero; head -c 100000 /dev/zero >&2"))
+    process = await kept.start(sh("head -c 100000 /dev/zero; head -c 100000 /dev/zero >&2"))
     process.retain(0)
 
     recorder = await finished(process)

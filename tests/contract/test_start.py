@@ -4,13 +4,23 @@ from __future__ import annotations
 
 import asyncio
 import errno
+import random
 
 import pytest
 
 from holdfast.backend import Backend
 from holdfast.errors import Fault, SpawnFailed
 from holdfast.model import EnvPolicy, Inherit, Size, Spec
-from tests.fakes.process import PATH, TERMINAL, command, eventually, has_commands, open_files, sh
+from tests.fakes.process import (
+    PATH,
+    TERMINAL,
+    anybody_runs,
+    command,
+    eventually,
+    has_commands,
+    open_files,
+    sh,
+)
 from tests.fakes.recorder import finished
 
 BOTH = pytest.mark.parametrize("terminal", [None, TERMINAL], ids=["pipe", "pty"])
@@ -85,8 +95,9 @@ async def test_a_start_that_fails_names_what_is_at_fault_and_leaves_nothing(
 
 
 async def test_a_cancelled_start_leaves_no_process(backend: Backend) -> None:
+    mark = f"1000.{random.getrandbits(64)}"
     for turns in range(5):
-        starting = asyncio.ensure_future(backend.start(command("sleep", "1000")))
+        starting = asyncio.ensure_future(backend.start(command("sleep", mark)))
         for _ in range(turns):
             await asyncio.sleep(0)
         if starting.cancel():
@@ -95,7 +106,7 @@ async def test_a_cancelled_start_leaves_no_process(backend: Backend) -> None:
         else:  # It was faster.
             await starting.result().terminate()
 
-    await eventually(lambda: not has_commands())
+    await eventually(lambda: not anybody_runs(mark))
 
 
 @pytest.mark.slow

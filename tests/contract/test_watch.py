@@ -6,7 +6,7 @@ import logging
 
 import pytest
 
-from holdfast.backend import Backend, Valve
+from holdfast.backend import Backend, KeptBackend, Valve
 from holdfast.model import Chunk, Exit, Size, Stream
 from tests.fakes.gate import Gate
 from tests.fakes.process import TERMINAL, command, eventually, is_alive, python, sh
@@ -127,9 +127,9 @@ async def test_a_watcher_that_raises_is_removed_and_the_others_are_not_affected(
     assert process.exit_code == 0
 
 
-async def test_a_watcher_may_terminate_its_process(backend: Backend) -> None:
+async def test_a_watcher_may_terminate_its_process(kept: KeptBackend) -> None:
     """A client may have seen enough."""
-    process = await backend.start(sh("echo enough; exec sleep 1000"))
+    process = await kept.start(sh("echo enough; exec sleep 1000"))
 
     class Hasty(Recorder):
         def output(self, chunk: Chunk) -> None:
@@ -220,7 +220,7 @@ async def test_terminate_does_not_wait_for_the_valve_of_one_that_has_ended(backe
     await eventually(lambda: not is_alive(process.pid))
     await barrier(backend)
 
-    assert (await process.terminate()).running
+    assert (await process.terminate()).survivors == ()
 
     await recorder.until("closed")
     assert recorder.told == [("stdout", b"said\n"), ("exited", 3), ("closed",)]
@@ -264,10 +264,10 @@ class Ends(Recorder):
         self._note(0, ("ended", stream.value.encode()))
 
 
-async def test_the_end_of_each_stream_is_told_after_its_last_word(backend: Backend, gate: Gate) -> None:
+async def test_the_end_of_each_stream_is_told_after_its_last_word(kept: KeptBackend, gate: Gate) -> None:
     """It has no number, and may come before the exit or after it."""
     ends = Ends()
-    process = await backend.start(sh(f"echo err >&2; exec 2>&-; {gate.shell}; echo out"))
+    process = await kept.start(sh(f"echo err >&2; exec 2>&-; {gate.shell}; echo out"))
     process.watch(ends)
     await ends.until("ended", b"stderr")
     await gate.reached()
@@ -282,18 +282,28 @@ async def test_the_end_of_each_stream_is_told_after_its_last_word(backend: Backe
     assert [number for number in ends.numbers if number] == [1, 2, 3, 4]
 
 
+async def test_the_end_of_each_stream_is_told_before_the_close(backend: Backend) -> None:
+    ends = Ends()
+    process = await backend.start(sh("echo out"))
+    process.watch(ends)
+
+    await ends.until("closed")
+
+    told = [event for event in ends.told if event[0] == "ended"]
+    assert sorted(told) == [("ended", b"stderr"), ("ended", b"stdout")]
+    assert ends.told[-1] == ("closed",)
+
+
 # What is waiting.
 
 
 @pytest.mark.parametrize("terminal", [None, TERMINAL], ids=["pipe", "pty"])
 async def test_a_drain_tells_what_is_waiting_though_a_valve_is_shut(
-    backend: Backend, gate: Gate, terminal: Size | None
+    kept: KeptBackend, gate: Gate, terminal: Size | None
 ) -> None:
     """At a deadline, what was said in time counts, whether or not the client has caught up."""
     valve, recorder = Valve(), Recorder()
-    process = await backend.start(
-        sh(f"{gate.shell}; echo out; echo err >&2; {gate.shell}", terminal=terminal)
-    )
+    process = await kept.start(sh(f"{gate.shell}; echo out; echo err >&2; {gate.shell}", terminal=terminal))
     process.watch(recorder, valve)
     await gate.reached()
     valve.shut()
@@ -314,9 +324,9 @@ async def test_a_drain_tells_what_is_waiting_though_a_valve_is_shut(
     await recorder.until("closed")
 
 
-async def test_a_drain_finds_what_those_say_who_were_left_behind(backend: Backend, gate: Gate) -> None:
+async def test_a_drain_finds_what_those_say_who_were_left_behind(kept: KeptBackend, gate: Gate) -> None:
     valve, recorder = Valve(), Recorder()
-    process = await backend.start(sh(f"({gate.shell}; echo late; {gate.shell}) & exit 0"))
+    process = await kept.start(sh(f"({gate.shell}; echo late; {gate.shell}) & exit 0"))
     process.watch(recorder, valve)
     await recorder.until("exited", 0)
     valve.shut()
@@ -329,8 +339,8 @@ async def test_a_drain_finds_what_those_say_who_were_left_behind(backend: Backen
     assert recorder.told == [("exited", 0), ("stdout", b"late\n")]
 
 
-async def test_a_drain_ends_though_somebody_goes_on_talking(backend: Backend) -> None:
-    recorder = record(process := await backend.start(command("yes")))
+async def test_a_drain_ends_though_somebody_goes_on_talking(kept: KeptBackend) -> None:
+    recorder = record(process := await kept.start(command("yes")))
     await recorder.when(lambda: len(recorder.said()) > 100_000)
 
     for _ in range(100):
@@ -339,16 +349,16 @@ async def test_a_drain_ends_though_somebody_goes_on_talking(backend: Backend) ->
     assert process.exit_code is None
 
 
-async def test_draining_what_has_closed_tells_nothing(backend: Backend) -> None:
-    recorder = await finished(process := await backend.start(command("echo", "x")))
+async def test_draining_what_has_closed_tells_nothing(kept: KeptBackend) -> None:
+    recorder = await finished(process := await kept.start(command("echo", "x")))
 
     process.drain()
 
     assert recorder.told == [("stdout", b"x\n"), ("exited", 0), ("closed",)]
 
 
-async def test_a_process_is_known_to_have_ended_while_the_news_of_it_is_held_back(backend: Backend) -> None:
-    process = await backend.start(sh("read line; exit 3", stdin=True))
+async def test_a_process_is_known_to_have_ended_while_the_news_of_it_is_held_back(kept: KeptBackend) -> None:
+    process = await kept.start(sh("read line; exit 3", stdin=True))
     valve = shut_valve()
     process.watch(recorder := Recorder(), valve)
     before = process.running

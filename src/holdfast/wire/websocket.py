@@ -1,4 +1,4 @@
-"""WebSocket frames, the server's side (RFC 6455; pure).
+"""WebSocket frames, both sides (RFC 6455; pure).
 
 What must hold: a frame is judged by its header alone, before its payload is
 there, so that nobody makes us collect what we will refuse.
@@ -10,7 +10,7 @@ import base64
 import hashlib
 from collections.abc import Iterator
 from enum import IntEnum
-from typing import Final
+from typing import Any, Final
 
 from . import masking
 
@@ -73,22 +73,43 @@ SHORT_TEXT: Final = tuple(header(TEXT, length) for length in range(126))
 """The headers of short text messages, by their length."""
 
 
+def client_header(op: int, length: int) -> bytes:
+    """What a client puts before a whole message of ``length`` bytes.
+
+    Clients have to mask what they send, so that web pages cannot make a proxy on the
+    way take it for something else.  We are no web page: the key is zero, and the
+    payload stays as it is.
+    """
+    first, second, *rest = header(op, length)
+    return bytes((first, second | 0x80, *rest, 0, 0, 0, 0))
+
+
+def close_payload(code: CloseCode, reason: str) -> bytes:
+    """What is in a close frame; the reason is cut to what fits, between characters."""
+    return code.to_bytes(2, "big") + reason.encode()[:123].decode(errors="ignore").encode()
+
+
 def close_frame(code: CloseCode, reason: str) -> bytes:
-    """A close frame; the reason is cut to what fits, between characters."""
-    text = reason.encode()[:123].decode(errors="ignore").encode()
-    payload = code.to_bytes(2, "big") + text
+    """A close frame of a server."""
+    payload = close_payload(code, reason)
     return header(CLOSE, len(payload)) + payload
 
 
 # In.
 
+_MASKING = {4: "frames from a client must be masked", 0: "frames from a server must not be masked"}
+
 
 class FrameReader:
     """Turns bytes into frames of control and whole messages."""
 
-    __slots__ = ("_frame_limit", "_message", "_message_limit", "_op", "_partial", "_size")
+    __slots__ = ("_frame_limit", "_key", "_message", "_message_limit", "_op", "_partial", "_size", "parsed")
 
-    def __init__(self, *, frame_limit: int, message_limit: int) -> None:
+    def __init__(self, *, frame_limit: int, message_limit: int, masked: bool = True) -> None:
+        """``masked`` says whose frames these are: those of clients are, those of servers are not."""
+        self._key = 4 if masked else 0  # Bytes of it.
+        self.parsed = 0
+        """How much of what was given last is done with."""
         self._frame_limit = frame_limit
         self._message_limit = message_limit
         # Made when first needed: an idle connection holds neither.
@@ -97,10 +118,13 @@ class FrameReader:
         self._size = 0  # Of the message so far.
         self._op = TEXT
 
-    def feed(self, data: memoryview) -> Iterator[tuple[int, bytes]]:
+    def feed(self, data: memoryview) -> Iterator[tuple[int, Any]]:
         """What ``data`` completes: messages as TEXT or BINARY, and control frames.
 
         ``data`` is not kept.  The iterator must be exhausted before the next call.
+
+        The frames of a server are read where they are: a message is a part of ``data``
+        then, and not looked at; what is behind ``parsed`` has to be given again.
 
         Raises:
             Violation: The peer broke the rules.
@@ -108,34 +132,45 @@ class FrameReader:
         if self._partial is not None:
             self._partial += data
             data = memoryview(self._partial)
-        at, size = 0, len(data)
+        at, size, key, most = 0, len(data), self._key, self._frame_limit
+        masked = key != 0
         while size - at >= 2:
             first, second = data[at], data[at + 1]
-            length, start = second & 0x7F, at + 6
+            length, start = second & 0x7F, at + 2 + key
             if length == 126:
                 if size - at < 4:
                     break
-                length, start = data[at + 2] << 8 | data[at + 3], at + 8
+                length, start = data[at + 2] << 8 | data[at + 3], at + 4 + key
             elif length == 127:
                 if size - at < 10:
                     break
-                length, start = int.from_bytes(data[at + 2 : at + 10], "big"), at + 14
-            # A whole, masked, short text message needs no judging: nearly all are.
-            if first != 0x81 or second < 0x80 or length >= 65_536 or self._message is not None:
+                length, start = int.from_bytes(data[at + 2 : at + 10], "big"), at + 10 + key
+            # A whole text message, masked or not as it has to be, needs no judging: nearly all are.
+            odd = first != 0x81 or (second >= 0x80) is not masked
+            if odd or length > most or self._message is not None:
                 self._judge(first, second, length)
             end = start + length
             if end > size:
                 break
-            payload = masking.unmask(data[start:end], bytes(data[start - 4 : start]))
             at = end
             op = first & 0x0F
+            if key:
+                payload = masking.unmask(data[start:end], bytes(data[start - 4 : start]))
+            elif first & 0x80 and op < CLOSE and self._message is None:
+                self.parsed = at
+                yield op, data[start:end]
+                continue
+            else:
+                payload = bytes(data[start:end])
             if op >= CLOSE:
                 yield op, payload
             elif first & 0x80 and self._message is None:
                 yield op, payload if payload.isascii() else _checked(op, payload)
             else:
                 yield from self._fragment(op, payload, final=bool(first & 0x80))
-        self._keep(data[at:])
+        self.parsed = at
+        if masked:
+            self._keep(data[at:])
 
     def _keep(self, rest: memoryview) -> None:
         if not rest:
@@ -147,8 +182,8 @@ class FrameReader:
         """Refuse a frame that may not be here."""
         if first & 0x70:
             raise Violation(CloseCode.PROTOCOL_ERROR, "reserved bits are set")
-        if not second & 0x80:
-            raise Violation(CloseCode.PROTOCOL_ERROR, "frames from a client must be masked")
+        if bool(second & 0x80) is not bool(self._key):
+            raise Violation(CloseCode.PROTOCOL_ERROR, _MASKING[self._key])
         op = first & 0x0F
         if op not in _KNOWN:
             raise Violation(CloseCode.PROTOCOL_ERROR, f"unknown opcode {op}")

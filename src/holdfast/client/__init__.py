@@ -1,0 +1,1 @@
+"""The same interface, far away: a server as a backend."""

@@ -1,0 +1,367 @@
+"""The files of a server's host: the same interface, far away.
+
+Whether a request goes out again after a broken connection is decided here, method by method:
+if doing it twice is the same as doing it once.  Nobody can keep others from changing the same
+file in between; that is so on one host, too.
+"""
+
+from __future__ import annotations
+
+import errno
+import itertools
+import os
+import re
+from collections.abc import Callable, Sequence
+from typing import Any, TypeVar
+
+import msgspec
+
+from holdfast.config import MIB
+from holdfast.dialects import base64
+from holdfast.errors import FileFailed, FileRefused, FileUnsupported, OutcomeUnknown
+from holdfast.files import (
+    DirEntry,
+    FileWatch,
+    Metadata,
+    OpenFile,
+    Purpose,
+    Walk,
+    WalkEntry,
+    WalkError,
+    WalkTerms,
+)
+from holdfast.sandbox import Sandbox
+
+from . import file_answers as a
+from .handle import BLOCK, HeldFile, RemoteFile
+from .link import Link
+from .missing import Missing
+from .sandboxing import context_of
+from .uris import path_of, uri_of
+
+_AT_ONCE = 4 * MIB
+"""More than this is written in blocks: others get their turn in between."""
+
+_WRITE_MOST = 11 * MIB
+"""What fits into one frame that a server takes, in base64."""
+
+_READ_MOST = 48 * MIB
+"""What fits into one message that we take, in base64, and may have grown meanwhile."""
+
+_ITEM = 64
+"""What each entry of a walk weighs beside its text, as on the host itself."""
+
+_NUMBER = re.compile(r".*\(os error (\d{1,9})\)", re.DOTALL)
+
+T = TypeVar("T")
+
+
+class RemoteFiles:
+    """Implements ``files.Files``."""
+
+    def __init__(self, link: Link) -> None:
+        self._link = link
+        self._names = itertools.count(1)
+        # Others may have handles on the same connection.
+        self._nonce = os.urandom(4).hex()
+        self._missing = Missing(link)
+
+    # Whole files.
+
+    async def read(
+        self, path: str, *, at_once: int, follow: bool = True, sandbox: Sandbox | None = None
+    ) -> bytes | OpenFile:
+        """See ``files.Files``.
+
+        Raises:
+            FileUnsupported: The file is large, and no part of its path may be a link: the
+                protocol opens files only the other way.
+        """
+        while True:
+            try:
+                found = await self.metadata(path, follow=follow, sandbox=sandbox)
+            except (FileFailed, FileRefused):
+                found = None  # Reading it fails as well, and says why in its own words.
+            if found is not None and found.file and found.size > min(at_once, _READ_MOST):
+                if follow:
+                    file = await self._open(path, Purpose.READ, sandbox, found)
+                    return file if found.size > at_once else await _all_of(file)
+                if found.size > _READ_MOST:
+                    raise FileUnsupported("a file of this size cannot be read without following links")
+            try:
+                # Not repeated as it is: the file may have become too large for a message, and would
+                # break one connection after the other.
+                data = await self._ask("fs/readFile", path, sandbox, _read_file, follow=follow, repeat=False)
+            except OutcomeUnknown:
+                continue
+            return data if len(data) <= at_once else HeldFile(data)
+
+    async def write(
+        self, path: str, data: bytes, *, follow: bool = True, sandbox: Sandbox | None = None
+    ) -> None:
+        """See ``files.Files``.
+
+        Raises:
+            FileUnsupported: There is more than fits into a message, and the server takes it in no
+                other way, or not without following links.
+        """
+        if len(data) > _AT_ONCE and follow and self._streams(sandbox):
+            await self._write_blocks(path, data, sandbox)
+            return
+        if len(data) > _WRITE_MOST:
+            raise FileUnsupported("a file of this size cannot be written to this server in this way")
+        text = base64.encode(data).decode()
+        # The same bytes in the same place: may be repeated.
+        await self._ask("fs/writeFile", path, sandbox, bytes, follow=follow, dataBase64=text)
+
+    def _streams(self, sandbox: Sandbox | None) -> bool:
+        """Whether the server takes files in blocks."""
+        can = None if self._link.info is None else self._link.info.capabilities
+        return (
+            can is not None and can.file_write_streaming and (sandbox is None or can.sandboxed_file_streaming)
+        )
+
+    async def _write_blocks(self, path: str, data: bytes, sandbox: Sandbox | None) -> None:
+        while True:
+            file = await self._open(path, Purpose.REPLACE, sandbox, None)
+            try:
+                for offset in range(0, len(data), BLOCK):
+                    await file.write(offset, data[offset : offset + BLOCK])
+                return
+            except OutcomeUnknown:
+                # We have all of it: from the beginning, on the next connection.
+                continue
+            finally:
+                file.close()
+
+    # Names.
+
+    async def make_directory(
+        self, path: str, *, recursive: bool, follow: bool = True, sandbox: Sandbox | None = None
+    ) -> None:
+        """See ``files.Files``.
+
+        Raises:
+            OutcomeUnknown: The connection broke, and the directory may not be there already.
+        """
+        await self._ask(
+            "fs/createDirectory",
+            path,
+            sandbox,
+            bytes,
+            follow=follow,
+            repeat=recursive,  # Otherwise the second time fails because of the first.
+            recursive=recursive,
+        )
+
+    async def metadata(self, path: str, *, follow: bool = True, sandbox: Sandbox | None = None) -> Metadata:
+        return await self._ask("fs/getMetadata", path, sandbox, _metadata, follow=follow)
+
+    async def canonical(self, path: str, *, sandbox: Sandbox | None = None) -> str:
+        return await self._ask("fs/canonicalize", path, sandbox, _canonical)
+
+    async def list(self, path: str, *, sandbox: Sandbox | None = None) -> Sequence[DirEntry]:
+        return await self._ask("fs/readDirectory", path, sandbox, _entries)
+
+    async def walk(self, path: str, terms: WalkTerms, *, sandbox: Sandbox | None = None) -> Walk:
+        """See ``files.Files``.  The server has a budget of its own besides that of the terms.
+
+        Raises:
+            FileRefused: The terms go further than the server does.
+        """
+        options = {
+            "maxDepth": terms.depth,
+            "maxDirectories": terms.directories,
+            "maxEntries": terms.entries,
+            "followDirectorySymlinks": terms.follow,
+            "pruneHiddenDirectories": terms.prune,
+        }
+        return _walk(await self._ask("fs/walk", path, sandbox, _walk_result, options=options), terms)
+
+    async def remove(
+        self,
+        path: str,
+        *,
+        recursive: bool,
+        force: bool,
+        follow: bool = True,
+        sandbox: Sandbox | None = None,
+    ) -> None:
+        """See ``files.Files``.
+
+        Raises:
+            OutcomeUnknown: The connection broke, and there must be something.
+        """
+        await self._ask(
+            "fs/remove",
+            path,
+            sandbox,
+            bytes,
+            follow=follow,
+            repeat=force,  # Otherwise the second time fails because of the first.
+            recursive=recursive,
+            force=force,
+        )
+
+    async def copy(
+        self, source: str, destination: str, *, recursive: bool, sandbox: Sandbox | None = None
+    ) -> None:
+        """See ``files.Files``.
+
+        Raises:
+            OutcomeUnknown: The connection broke; there may be a copy, or a part of one.
+        """
+        params = {
+            "sourcePath": uri_of(source),
+            "destinationPath": uri_of(destination),
+            "recursive": recursive,
+            **_inside(sandbox),
+        }
+        # Not repeated: a copied link is in its own way, and a copied directory is in itself if the
+        # second time follows another tree.
+        await self._link.call("fs/copy", params, bytes, repeat=False)
+
+    # Open files, and those that are not there yet.
+
+    async def open(self, path: str, purpose: Purpose, *, sandbox: Sandbox | None = None) -> OpenFile:
+        """See ``files.Files``.
+
+        The server forgets what is open when a connection breaks.  A file that is read is opened
+        again without a word, as long as it is the same; one that is written fails from then on.
+        """
+        # Asked for before it is opened: if it is replaced in between, what is known does not fit what
+        # is open, and opening it again fails.  The other way round two files could become one.
+        known = await self.metadata(path, sandbox=sandbox) if purpose is Purpose.READ else None
+        return await self._open(path, purpose, sandbox, known)
+
+    async def _open(
+        self, path: str, purpose: Purpose, sandbox: Sandbox | None, known: Metadata | None
+    ) -> RemoteFile:
+        async def look() -> Metadata:
+            return await self.metadata(path, sandbox=sandbox)
+
+        params = {
+            "handleId": f"{self._nonce}.{next(self._names)}",
+            "path": uri_of(path),
+            "mode": purpose.value,
+            **_inside(sandbox),
+        }
+        file = RemoteFile(self._link, params, known, look)
+        try:
+            await file.open()
+        except BaseException:
+            file.close()
+            raise
+        return file
+
+    async def watch_missing(
+        self, missing: Sequence[str], present: str | None, told: Callable[[], None]
+    ) -> FileWatch | None:
+        """See ``files.Files``.
+
+        There is no way to hear of more than one at a time: while there is a watch that is neither
+        told nor stopped, the answer to another is None.  When the connection is lost for good
+        ``told`` is called, since nobody would hear of it otherwise.
+        """
+        return await self._missing.watch(missing, present, told)
+
+    # What the link tells, by way of the backend.
+
+    def notified(self, params: msgspec.Raw) -> None:
+        """Take ``fs/missingChanged``."""
+        self._missing.notified(params)
+
+    def broke(self) -> None:
+        """The connection is gone, and with it what the server watched for us."""
+        self._missing.broke()
+
+    # How it is asked.
+
+    async def _ask(
+        self,
+        method: str,
+        path: str,
+        sandbox: Sandbox | None,
+        kind: Callable[[msgspec.Raw], T],
+        *,
+        follow: bool = True,
+        repeat: bool = True,
+        **more: object,
+    ) -> T:
+        params = {"path": uri_of(path), **more, **_inside(sandbox)}
+        if not follow:
+            params["followSymlinks"] = False
+        return await self._link.call(method, params, kind, repeat=repeat)
+
+
+def _inside(sandbox: Sandbox | None) -> dict[str, Any]:
+    return {} if sandbox is None else {"sandbox": context_of(sandbox)}
+
+
+async def _all_of(file: RemoteFile) -> bytes:
+    try:
+        pieces, offset = [], 0
+        while data := await file.read(offset, BLOCK):
+            pieces.append(data)
+            offset += len(data)
+        return b"".join(pieces)
+    finally:
+        file.close()
+
+
+# What is answered.
+
+
+def _read_file(raw: msgspec.Raw) -> bytes:
+    return base64.decode(msgspec.json.decode(raw, type=a.ReadFileResult).data_base64)
+
+
+def _metadata(raw: msgspec.Raw) -> Metadata:
+    found = msgspec.json.decode(raw, type=a.GetMetadataResult)
+    return Metadata(
+        directory=found.is_directory,
+        file=found.is_file,
+        link=found.is_symlink,
+        size=found.size,
+        created=found.created_at_ms * 10**6,
+        modified=found.modified_at_ms * 10**6,
+    )
+
+
+def _canonical(raw: msgspec.Raw) -> str:
+    return path_of(msgspec.json.decode(raw, type=a.CanonicalizeResult).path)
+
+
+def _entries(raw: msgspec.Raw) -> Sequence[DirEntry]:
+    found = msgspec.json.decode(raw, type=a.ReadDirectoryResult).entries
+    return [DirEntry(_name(entry), entry.is_directory, entry.is_file) for entry in found]
+
+
+def _name(entry: a.DirectoryEntry) -> str:
+    """The exact name, where the server tells it."""
+    return entry.file_name if entry.path is None else path_of(entry.path).rpartition("/")[2]
+
+
+def _walk(found: a.WalkResult, terms: WalkTerms) -> Walk:
+    """What was found, in the words of the terms and within their budget."""
+    walk = Walk([], [], found.truncated)
+    weight = 0
+    for entry in found.entries:
+        path = terms.spell(path_of(entry.path))
+        weight += _ITEM + len(path)
+        if weight > terms.budget:
+            walk.truncated = True
+            return walk
+        walk.entries.append(WalkEntry(path, entry.kind == "directory"))
+    for error in found.errors:
+        path = terms.spell(path_of(error.path))
+        weight += _ITEM + len(path) + len(error.message)
+        if weight > terms.budget:
+            walk.truncated = True
+            return walk
+        number = _NUMBER.fullmatch(error.message)
+        walk.errors.append(WalkError(path, errno.EIO if number is None else int(number[1])))
+    return walk
+
+
+_walk_result = msgspec.json.Decoder(a.WalkResult).decode

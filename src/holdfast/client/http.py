@@ -1,0 +1,252 @@
+"""HTTP requests from a server's host: the same interface, far away.
+
+What must hold:
+
+1. The pieces of a body are given in the order of their numbers.  A body with a piece missing,
+   or cut by a lost connection, ends with an error, never as if it were whole.
+2. What has come and was not read is bounded, over all responses of this client.  The protocol
+   has no word to slow one body down, and everything else comes the same way; so a body that is
+   not read fast enough is given up.
+3. The protocol has no word to end a response, either.  What comes of one that was closed is
+   passed over; the server counts it until its end, or until the request's timeout.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import itertools
+import math
+import os
+import re
+from collections import deque
+from collections.abc import Sequence
+from typing import Any
+
+import msgspec
+
+from holdfast.config import MIB
+from holdfast.dialects import base64
+from holdfast.dialects.shapes import Shape
+from holdfast.errors import BadRequest, HoldfastError, HttpFailed, HttpFault, LinkLost
+from holdfast.web import HttpRequest
+
+from .calls import Answer
+from .link import Link
+
+_MOST_KEPT = 32 * MIB
+"""Bytes of all bodies that wait to be read: some seconds of a fast line, and no trouble for a program."""
+
+_LONGEST_MS = 2**62
+"""The protocol counts with 64 bits; this is for ever."""
+
+_SAFE = frozenset(("GET", "HEAD", "OPTIONS"))
+"""Methods that change nothing, by the rules of HTTP: such a request may be made again."""
+
+_DECODING = "error decoding response body: "
+
+
+class _Header(Shape):
+    name: str
+    value: str
+
+
+class _Result(Shape):
+    status: int
+    headers: list[_Header]
+    body_base64: str = ""
+
+
+class _BodyDelta(Shape):
+    request_id: str
+    seq: int
+    delta_base64: str
+    done: bool
+    error: str | None = None
+
+
+class RemoteHttp:
+    """Implements ``backend.Http``."""
+
+    def __init__(self, link: Link) -> None:
+        self._link = link
+        self._nonce = os.urandom(4).hex()
+        self._names = itertools.count(1)
+        self._responses: dict[str, RemoteResponse] = {}
+        self.kept = 0
+        """Bytes that wait to be read."""
+
+    async def request(self, request: HttpRequest) -> RemoteResponse:
+        """See ``backend.Http``.
+
+        Raises:
+            OutcomeUnknown: The connection broke before there was a response, and the request may
+                have changed something; others are made again.
+        """
+        name = f"{self._nonce}.{next(self._names)}"
+        params = _params(request, name)
+        await self._link.room()
+        response = self._responses[name] = RemoteResponse(self, name, _shown(request.url))
+        number = self._link.ask("http/request", params, response.answered, repeat=request.method in _SAFE)
+        try:
+            await response.head
+        except BaseException:
+            self.drop(response)
+            self._link.forget(number)
+            raise
+        return response
+
+    def drop(self, response: RemoteResponse) -> None:
+        """Pass over what comes of it from now on.  May be called twice."""
+        self._responses.pop(response.name, None)
+
+    # What the link tells, by way of the backend.
+
+    def notified(self, params: msgspec.Raw) -> None:
+        """Take ``http/request/bodyDelta``."""
+        told = msgspec.json.decode(params, type=_BodyDelta)
+        response = self._responses.get(told.request_id)
+        if response is None:
+            return
+        try:
+            data = base64.decode(told.delta_base64)
+        except BadRequest as error:
+            raise msgspec.DecodeError(str(error)) from None
+        if told.seq != response.last + 1:
+            response.fail("a piece of it is missing")
+        elif self.kept + len(data) > _MOST_KEPT:
+            response.fail(f"it was not read, and no more than {_MOST_KEPT} bytes are kept")
+        else:
+            response.take(told.seq, data)
+            if told.done:
+                response.end(told.error)
+
+    def broke(self, reason: str) -> None:
+        """The connection is gone, and with it the rest of all bodies."""
+        for response in list(self._responses.values()):
+            if response.has_head:
+                response.fail(f"the connection to the server is lost: {reason}")
+
+
+class RemoteResponse:
+    """Implements ``backend.HttpResponse``."""
+
+    def __init__(self, http: RemoteHttp, name: str, url: str) -> None:
+        self.name = name
+        self.status = 0
+        self.headers: Sequence[tuple[str, str]] = ()
+        self.head: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+        """Done when status and headers are there, or why there are none."""
+        self.last = 0
+        """The number of the last piece."""
+        self._http = http
+        self._url = url
+        self._pieces: deque[bytes] = deque()
+        self._whole = False
+        self._failure: tuple[HttpFault, str] | None = None
+        self._news: asyncio.Future[None] | None = None
+
+    # What comes in.
+
+    @property
+    def has_head(self) -> bool:
+        return bool(self.status)
+
+    def answered(self, answer: Answer) -> None:
+        """Take the head.  At once, before anything of the body comes or the connection breaks."""
+        if self.head.done():
+            return
+        try:
+            if isinstance(answer, HoldfastError):
+                raise self._about(answer)
+            found = msgspec.json.decode(answer, type=_Result)
+        except HoldfastError as error:
+            self.head.set_exception(error)
+        except msgspec.DecodeError as error:
+            self.head.set_exception(LinkLost(f"the server's answer makes no sense: {error}"))
+        else:
+            self.status = found.status
+            self.headers = [(each.name, each.value) for each in found.headers]
+            self.head.set_result(None)
+
+    def _about(self, error: HoldfastError) -> HoldfastError:
+        """The same error, with the URL if the server's words do not have it."""
+        if isinstance(error, HttpFailed) and not error.subject:
+            return HttpFailed(error.fault, self._url, error.reason)
+        return error
+
+    def take(self, seq: int, data: bytes) -> None:
+        self.last = seq
+        if data:
+            self._pieces.append(data)
+            self._http.kept += len(data)
+            self._wake()
+
+    def end(self, error: str | None) -> None:
+        """There is no more; ``error`` says why it is not all there should be."""
+        if error is None:
+            self._whole = True
+            self._finish()
+        else:
+            self.fail(error.removeprefix(_DECODING))
+
+    def fail(self, reason: str) -> None:
+        fault = HttpFault.BODY_TIMEOUT if reason == "timed out" else HttpFault.BODY
+        self._failure = (fault, reason)
+        self._finish()
+
+    def _finish(self) -> None:
+        self._http.drop(self)
+        self._wake()
+
+    def _wake(self) -> None:
+        if self._news is not None and not self._news.done():
+            self._news.set_result(None)
+
+    # Implements ``backend.HttpResponse``.
+
+    async def read(self) -> bytes:
+        while not self._pieces:
+            if self._failure is not None:
+                fault, reason = self._failure
+                raise HttpFailed(fault, self._url, reason)
+            if self._whole:
+                return b""
+            self._news = asyncio.get_running_loop().create_future()
+            await self._news
+        data = self._pieces.popleft()
+        self._http.kept -= len(data)
+        return data
+
+    async def aclose(self) -> None:
+        self._http.kept -= sum(map(len, self._pieces))
+        self._pieces.clear()
+        if not self._whole and self._failure is None:
+            self.fail("the response was closed")
+
+
+def _params(request: HttpRequest, name: str) -> dict[str, Any]:
+    params: dict[str, Any] = {
+        "method": request.method,
+        "url": request.url,
+        "requestId": name,
+        "headers": [_header(each.name, each.value, each.variable) for each in request.headers],
+        "redirectPolicy": "follow" if request.follow else "stop",
+        "streamResponse": True,
+    }
+    if request.body:
+        params["bodyBase64"] = base64.encode(request.body).decode()
+    if request.timeout is not None:
+        params["timeoutMs"] = min(math.ceil(max(0.0, request.timeout) * 1000), _LONGEST_MS)
+    return params
+
+
+def _header(name: str, value: str, variable: str | None) -> dict[str, str]:
+    told = {"name": name, "value": value}
+    if variable is not None:
+        told["valueEnvVar"] = variable
+    return told
+
+
+def _shown(url: str) -> str:
+    """The URL without the user's name and password."""
+    return re.sub(r"(?<=://)[^/?#]*@", "", url, count=1)

@@ -1,0 +1,397 @@
+"""A connection to a server that reconnects and resumes; the owner of all tasks of a client.
+
+What must hold:
+
+1. A call is answered once, or fails once; a connection that breaks in between is not its failure.
+2. What was sent and not answered is sent again if doing it twice is the same as doing it
+   once; if not, its caller is told that nobody knows.
+3. Calls go out in the order in which they were made, also after a break.
+4. Whoever follows processes is told of every new connection before anything is sent on it.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import random
+from collections.abc import Callable, Coroutine
+from enum import Enum
+from typing import Any, TypeVar
+
+import msgspec
+
+from holdfast.errors import (
+    BadRequest,
+    HoldfastError,
+    LimitReached,
+    LinkLost,
+    OutcomeUnknown,
+    SessionBusy,
+)
+
+from . import answers as a
+from .address import Address, Program
+from .calls import Answer, Answered, Calls
+from .channel import Channel, NoConnection
+from .connecting import connect
+from .follower import Follower
+from .handshake import INITIALIZED, Greeting, shake_hands
+from .heart import Heart
+
+_FIRST_PAUSE = 0.05
+"""Seconds before the second attempt to connect; each further one waits twice as long."""
+
+_LONGEST_PAUSE = 2.0
+"""Seconds between two attempts, however many there were."""
+
+_MOST_CALLS = 4096
+"""Calls that wait for their answer: what a server takes of one connection."""
+
+_GOODBYE_SECONDS = 5.0
+"""How long the end of a session may take, and all that is in it, before we leave anyway."""
+
+_decode = msgspec.json.Decoder(a.Envelope).decode
+
+T = TypeVar("T")
+
+
+class State(Enum):
+    """How it stands with the server."""
+
+    NEW = 1
+    DOWN = 2
+    """There is no connection; one is being made."""
+    UP = 3
+    OVER = 4
+    """There will be no more."""
+
+
+class Link:
+    """One client's connection, for as long as it wants one.  Implements ``channel.Listener``."""
+
+    def __init__(
+        self,
+        address: Address,
+        follower: Follower,
+        *,
+        token: str | None,
+        client_name: str,
+        heartbeat: float,
+        give_up: float,
+    ) -> None:
+        """
+        Args:
+            heartbeat: Seconds of silence after which the server is asked for a sign of life,
+                and as many again until the connection is taken for broken.
+            give_up: Seconds without a connection after which there will be none.
+        """
+        self.address = address
+        self._follower = follower
+        self._token = token
+        self._client_name = client_name
+        self._heartbeat = heartbeat
+        self._give_up = give_up
+        self._state = State.NEW
+        self._leaving = asyncio.Event()
+        self._error: LinkLost | None = None
+        self._channel: Channel | None = None
+        self._calls = Calls()
+        self._session: str | None = None
+        self._broken: asyncio.Future[str] | None = None
+        self._tasks: set[asyncio.Task[Any]] = set()
+        self._keeper: asyncio.Task[None] | None = None
+        self._heart: Heart | None = None
+        self.features: frozenset[str] = frozenset()
+        """What the server can do beyond the protocol."""
+        self.info: a.EnvironmentInfo | None = None
+        self.connections = 0
+        """How many there have been."""
+
+    # Birth.
+
+    async def open(self) -> None:
+        """Make the first connection.
+
+        Raises:
+            LinkLost: There is no server.
+        """
+        assert self._state is State.NEW
+        self._loop = asyncio.get_running_loop()
+        self._state = State.DOWN
+        try:
+            try:
+                await self._connect()
+            except NoConnection as error:
+                if error.final or not error.reached or isinstance(self.address, Program):
+                    raise LinkLost(f"cannot reach {self.address}: {error}") from None
+                await self._reconnect()
+        except LinkLost as error:
+            self._end(error)
+            raise self._lost from None
+        except HoldfastError as error:
+            self._end(LinkLost(f"{self.address} refuses us: {error}"))
+            raise self._lost from error
+        except BaseException:
+            self._end(LinkLost("closed"))
+            raise
+        self._keeper = self.own(self._keep())
+
+    def own(self, work: Coroutine[Any, Any, T]) -> asyncio.Task[T]:
+        """Have something done that ends with this link at the latest."""
+        task = self._loop.create_task(work)
+        self._tasks.add(task)
+        task.add_done_callback(self._tasks.discard)
+        return task
+
+    async def _keep(self) -> None:
+        """Make a connection whenever there is none."""
+        while self._state is not State.OVER:
+            assert self._broken is not None
+            reason = await self._broken
+            if self._leaving.is_set():
+                return
+            if isinstance(self.address, Program):
+                # Another program would be another server.
+                self._end(LinkLost(reason))
+                return
+            try:
+                await self._reconnect()
+            except LinkLost as error:
+                self._end(error)
+
+    async def _reconnect(self) -> None:
+        """Connect again, with pauses, as long as there is hope."""
+        deadline, pause = self._loop.time() + self._give_up, _FIRST_PAUSE
+        while True:
+            try:
+                async with asyncio.timeout_at(deadline):
+                    await self._connect()
+                return
+            except TimeoutError:
+                raise LinkLost(f"{self.address} does not answer") from None
+            except NoConnection as error:
+                if error.final or self._loop.time() + pause >= deadline:
+                    raise LinkLost(f"cannot reach {self.address}: {error}") from None
+            except SessionBusy as error:
+                # The server has not noticed yet that we are gone.
+                if self._loop.time() + pause >= deadline:
+                    raise LinkLost(str(error)) from None
+            except HoldfastError as error:
+                raise LinkLost(f"{self.address} refuses us: {error}") from error
+            # Not all clients of a server that was restarted come back at the same moment.
+            with contextlib.suppress(TimeoutError):
+                async with asyncio.timeout(pause * random.uniform(0.5, 1.0)):  # noqa: S311  (no secret)
+                    await self._leaving.wait()
+            pause = min(2 * pause, _LONGEST_PAUSE)
+
+    async def _connect(self) -> None:
+        """One attempt: connection, handshake, and everything that was waiting for them."""
+        # What is asked for a sign of life is cut off after as long.
+        patience = 2 * self._heartbeat
+        self._check_stay()
+        channel = await connect(self.address, token=self._token, patience=patience)
+        self._channel = channel
+        self._broken = self._loop.create_future()
+        channel.listen(self)
+        greeting: Greeting | None = None
+        try:
+            self._check_stay()
+            async with asyncio.timeout(patience):
+                greeting = await shake_hands(self._ask, self._client_name, self._session, self.features)
+        except (OutcomeUnknown, TimeoutError):
+            channel.cut("no answer in time")
+            raise NoConnection(self._broken.result(), reached=True) from None
+        except msgspec.DecodeError as error:
+            raise NoConnection(f"its answer makes no sense: {error}", reached=True) from None
+        finally:
+            if greeting is None:
+                channel.cut("given up")
+                await channel.aclose()
+        if self._broken.done():
+            raise NoConnection(self._broken.result(), reached=True)
+        channel.send(INITIALIZED)
+        self._session, self.info, self.features = greeting.session, greeting.info, greeting.features
+        again = self._keeper is not None
+        self._state = State.UP
+        self.connections += 1
+        if not isinstance(self.address, Program):  # A pipe whose other end is gone says so.
+            self._heart = Heart(channel, self._heartbeat, self._loop)
+        if greeting.forgotten:
+            self._follower.forgotten(f"{self.address} no longer knows the session")
+        elif again:
+            self._follower.resumed()
+        for text in self._calls.unsent():
+            channel.send(text)
+
+    # Calls.
+
+    async def call(
+        self, method: str, params: object, kind: Callable[[msgspec.Raw], T], *, repeat: bool = True
+    ) -> T:
+        """Ask the server; return its answer, whatever becomes of connections in between.
+
+        Cancelling forgets about the answer; the server may have done it.
+
+        Args:
+            repeat: Whether doing it twice is the same as doing it once.
+
+        Raises:
+            HoldfastError: What the server says.
+            OutcomeUnknown: It was sent, the connection broke, and it must not be repeated.
+            LinkLost: There is no connection any more.
+        """
+        await self.room()
+        answer = await self._answer(method, params, repeat=repeat)
+        try:
+            return kind(answer)
+        except (msgspec.DecodeError, ValueError, BadRequest) as error:
+            raise LinkLost(f"the server's answer to {method} makes no sense: {error}") from error
+
+    async def room(self) -> None:
+        """Wait while so much is unsent that more should not be added.
+
+        Raises:
+            LimitReached: Too many calls wait for their answers.
+        """
+        self._check()
+        if self._channel is not None:
+            await self._channel.room()
+            self._check()
+        if len(self._calls) >= _MOST_CALLS:
+            raise LimitReached("requests waiting for an answer", _MOST_CALLS)
+
+    def ask(self, method: str, params: object, answered: Answered, *, repeat: bool = True) -> int:
+        """``call`` for those who do not wait; return the number of the call, for ``forget``."""
+        if self._error is not None:
+            self._loop.call_soon(answered, self._lost)
+            return 0
+        number = self._calls.enter(method, params, answered, repeat=repeat)
+        if self._state is State.UP:
+            self._send(number)
+        return number
+
+    def post(self, method: str, params: object) -> None:
+        """Ask for something that may be repeated; nobody waits for the answer."""
+        self.ask(method, params, _ignored)
+
+    def forget(self, number: int) -> None:
+        """The answer to a call is no longer wanted."""
+        self._calls.forget(number)
+
+    async def _answer(
+        self, method: str, params: object, *, repeat: bool, at_once: bool = False
+    ) -> msgspec.Raw:
+        future: asyncio.Future[msgspec.Raw] = self._loop.create_future()
+
+        def answered(answer: Answer) -> None:
+            if future.done():
+                return
+            if isinstance(answer, HoldfastError):
+                future.set_exception(answer)
+            else:
+                future.set_result(answer)
+
+        number = self._calls.enter(method, params, answered, repeat=repeat)
+        if at_once or self._state is State.UP:
+            self._send(number)
+        try:
+            return await future
+        finally:
+            self._calls.forget(number)
+
+    def _send(self, number: int) -> None:
+        self._send_now(self._calls.send(number))
+
+    def _send_now(self, text: bytes) -> None:
+        if self._channel is not None:
+            self._channel.send(text)
+
+    async def _ask(self, method: str, params: object) -> msgspec.Raw:
+        """A call of the handshake: sent at once, and not repeated."""
+        return await self._answer(method, params, repeat=False, at_once=True)
+
+    def _check_stay(self) -> None:
+        """``aclose`` was called while somebody else still connects."""
+        if self._leaving.is_set():
+            raise NoConnection("closed by this program", final=True)
+
+    def _check(self) -> None:
+        if self._error is not None:
+            raise self._lost
+
+    @property
+    def _lost(self) -> LinkLost:
+        """The error there is, as a new one: what is raised twice collects both histories."""
+        assert self._error is not None
+        return LinkLost(self._error.reason)
+
+    # Implements ``channel.Listener``.
+
+    def received(self, message: bytes | memoryview) -> None:
+        if self._follower.output(message):
+            return
+        try:
+            envelope = _decode(bytes(message))
+        except (msgspec.DecodeError, UnicodeDecodeError):
+            self._cut("the server sent something that is no message")
+            return
+        if envelope.method is not None:
+            if envelope.id is None:
+                try:
+                    self._follower.notified(envelope.method, envelope.params)
+                except msgspec.DecodeError:
+                    self._cut(f"the server sent a {envelope.method} that is none")
+            return
+        if envelope.error is not None and envelope.id == -1:
+            # Something of ours did not arrive as it was sent; nobody knows what.
+            self._cut(f"the server could not read a message: {envelope.error.message}")
+            return
+        self._calls.answer(envelope)
+
+    def broke(self, reason: str) -> None:
+        if self._state is State.UP:
+            self._state = State.DOWN
+        self._channel = None
+        if self._heart is not None:
+            self._heart.stop()
+        self._calls.broke()
+        self._follower.broke(reason)
+        if self._broken is not None and not self._broken.done():
+            self._broken.set_result(reason)
+
+    def _cut(self, reason: str) -> None:
+        if self._channel is not None:
+            self._channel.cut(reason)
+
+    # The end.
+
+    def _end(self, error: LinkLost) -> None:
+        if self._state is State.OVER:
+            return
+        self._state, self._error = State.OVER, error
+        self._calls.end(lambda: self._lost)
+        if self._channel is not None:
+            self._channel.cut(error.reason)
+        self._follower.over(error)
+
+    async def aclose(self) -> None:
+        """End the session, with all in it that is not kept, and the connection.  May be called twice."""
+        self._leaving.set()
+        try:
+            if self._state is State.UP and "sessionClose" in self.features:
+                with contextlib.suppress(HoldfastError, TimeoutError):
+                    async with asyncio.timeout(_GOODBYE_SECONDS):
+                        await self.call("session/close", None, bytes, repeat=False)
+            if self._channel is not None:
+                await self._channel.aclose()
+        finally:
+            self._end(LinkLost("closed by this program"))
+            tasks = [task for task in self._tasks if task is not asyncio.current_task()]
+            for task in tasks:
+                task.cancel()
+            if tasks:
+                await asyncio.wait(tasks)
+
+
+def _ignored(answer: Answer) -> None:
+    """Nobody waits for this answer, so nobody misses its error."""

@@ -1,0 +1,351 @@
+"""A server as a backend: the same interface, far away."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import uuid
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING, Any
+
+import msgspec
+
+from holdfast.config import MIB
+from holdfast.errors import (
+    BadRequest,
+    Fault,
+    FileFailed,
+    LinkLost,
+    NameTaken,
+    ProcessLost,
+    SpawnFailed,
+    UnknownProcess,
+    Unsupported,
+)
+from holdfast.model import HostInfo, Limits, Listing, Spec, Terms
+
+from . import answers as a
+from . import reading
+from .address import parse
+from .link import Link
+from .pages import Closed, Exited
+from .process import RemoteProcess
+from .uris import uri_of
+
+if TYPE_CHECKING:
+    from .files import RemoteFiles
+    from .http import RemoteHttp
+
+WINDOW = 4 * MIB
+"""Bytes that a server goes ahead of us: enough for a fast line of some distance, and what it keeps for us."""
+
+
+class RemoteBackend:
+    """One server, for one client.  Implements ``backend.Backend`` and ``follower.Follower``."""
+
+    def __init__(
+        self,
+        url: str,
+        *,
+        token: str | None = None,
+        client_name: str = "holdfast",
+        heartbeat: float = 20.0,
+        give_up: float = 60.0,
+        window: int = WINDOW,
+        told: Callable[[bool], None] | None = None,
+    ) -> None:
+        """
+        Args:
+            heartbeat: Seconds of silence after which the server is asked for a sign of life,
+                and as many again until the connection is taken for broken.
+            give_up: Seconds without a connection after which there will be none.
+            window: Bytes that a process may say ahead of whoever watches it; then it has to wait.
+            told: Called with False when the connection is lost, perhaps more than once, and
+                with True when there is one again.
+
+        Raises:
+            BadRequest: The URL names no server.
+        """
+        self._link = Link(
+            parse(url), self, token=token, client_name=client_name, heartbeat=heartbeat, give_up=give_up
+        )
+        self._window = window
+        self._told = told
+        self._processes: dict[str, RemoteProcess] = {}
+        self._keys: dict[bytes, RemoteProcess] = {}
+        self._kept: set[RemoteProcess] = set()
+        self._info: HostInfo | None = None
+        self._files: RemoteFiles | None = None
+        self._http: RemoteHttp | None = None
+
+    async def open(self) -> None:
+        """Connect.
+
+        Raises:
+            LinkLost: There is no server.
+        """
+        await self._link.open()
+        assert self._link.info is not None
+        self._info = reading.host_info(self._link.info)
+
+    # Implements ``backend.Backend``.
+
+    @property
+    def info(self) -> HostInfo:
+        assert self._info is not None, "not open yet"
+        return self._info
+
+    @property
+    def files(self) -> RemoteFiles:
+        if self._files is None:
+            from .files import RemoteFiles
+
+            self._files = RemoteFiles(self._link)
+        return self._files
+
+    @property
+    def http(self) -> RemoteHttp:
+        if self._http is None:
+            from .http import RemoteHttp
+
+            self._http = RemoteHttp(self._link)
+        return self._http
+
+    async def start(
+        self, spec: Spec, *, name: str | None = None, keep: bool = False, retain: int | None = None
+    ) -> RemoteProcess:
+        """Start a process.  Cancelling leaves none behind, as soon as the server hears of it.
+
+        Args:
+            name: What it is called on the server; without one it is nothing that anybody will guess.
+            keep: Whether it outlives this client and can be found by others.
+            retain: Bytes of output to keep on the server, if not as many as it likes.
+
+        Raises:
+            NameTaken: There is a process of that name.
+            Unsupported: The server cannot do something that was asked for.
+        """
+        called = uuid.uuid4().hex if name is None else name
+        if called in self._processes:
+            raise NameTaken(called)
+        params = self._request(spec, called, keep=keep, retain=retain)
+        process = RemoteProcess(
+            self._link,
+            called,
+            terminal=spec.terminal is not None,
+            window=params.get("window", 0),
+            pulled=keep,
+            closed=self._closed,
+        )
+        if not keep:
+            # Before it is asked for: it may speak before we know that it runs.
+            self._processes[called] = process
+            self._keys[msgspec.json.encode(called)[1:-1]] = process
+        before = self._link.connections
+        try:
+            process.pid = await self._start(spec, params, named=name is not None)
+        except BaseException as error:
+            self._closed(process)
+            if isinstance(error, asyncio.CancelledError):
+                self._link.post("process/terminate", {"processId": called})
+            raise
+        if keep:
+            self._kept.add(process)
+        else:
+            process.begin(missed=self._link.connections != before)
+        return process
+
+    async def _start(self, spec: Spec, params: dict[str, Any], *, named: bool) -> int | None:
+        before = self._link.connections
+        try:
+            answer = await self._link.call("process/start", params, _start_result)
+        except FileFailed as error:
+            # A server that does not tell what was at fault.
+            program = spec.argv[0] if spec.argv else ""
+            raise SpawnFailed(
+                Fault.PROGRAM, program, os.strerror(error.number), number=error.number
+            ) from None
+        except NameTaken:
+            # A server that cannot be asked twice has been, and nobody else knows the name.
+            if named or self._link.connections == before:
+                raise
+            return None
+        return answer.pid
+
+    async def find(self, name: str) -> RemoteProcess:
+        """A process by its name: one of ours, or one that is kept for everybody.
+
+        Raises:
+            UnknownProcess: There is none.
+        """
+        if name in self._processes:
+            return self._processes[name]
+        for listed in await self._list():
+            if listed.process_id == name:
+                process = RemoteProcess(
+                    self._link, name, terminal=listed.tty, seen=listed.next_seq - 1, pulled=True
+                )
+                process.pid = listed.pid
+                return process
+        raise UnknownProcess(name)
+
+    async def list(self) -> Sequence[Listing]:
+        """The processes of this client, and those that are kept for everybody."""
+        return [reading.listing(listed) for listed in await self._list()]
+
+    async def _list(self) -> Sequence[a.ListedProcess]:
+        if "list" not in self._link.features:
+            raise Unsupported("a list of processes")
+        return (await self._link.call("process/list", None, _list_result)).processes
+
+    async def aclose(self) -> None:
+        """End every process that is not kept, and the connection.  May be called twice."""
+        for process in self._kept:
+            process.release()
+        await self._link.aclose()
+
+    # What is asked for.
+
+    def _request(self, spec: Spec, name: str, *, keep: bool, retain: int | None) -> dict[str, Any]:
+        features = self._link.features
+        params: dict[str, Any] = {
+            "processId": name,
+            "argv": list(spec.argv),
+            "cwd": uri_of(spec.cwd),
+            "env": {key: value for key, value in spec.env.items() if value is not None},
+            "tty": spec.terminal is not None,
+            "pipeStdin": spec.stdin,
+        }
+        if spec.arg0 is not None:
+            params["arg0"] = spec.arg0
+        if spec.env_policy is not None:
+            policy = spec.env_policy
+            taken = tuple(key for key, value in spec.env.items() if value is None)
+            params["envPolicy"] = {
+                "inherit": policy.inherit.value,
+                "ignoreDefaultExcludes": policy.ignore_default_excludes,
+                "exclude": [*policy.exclude, *taken],
+                "set": {key: value for key, value in policy.set if key not in taken},
+                "includeOnly": list(policy.include_only),
+            }
+        if spec.terminal is not None and "size" in features:
+            params["size"] = {"rows": spec.terminal.rows, "cols": spec.terminal.cols}
+        if spec.sandbox is not None:
+            from .sandboxing import context_of
+
+            params["sandbox"] = context_of(spec.sandbox)
+        if "idempotentStart" in features:
+            params["idempotent"] = True
+        if "window" in features:
+            params["window"] = self._window
+        for feature, wanted in _extras(spec.terms, retain, keep=keep).items():
+            if feature in features:
+                params |= wanted
+            elif feature != "drain":  # Who waits for output can leave off by himself.
+                raise Unsupported(f"`{feature}`")
+        return params
+
+    # Implements ``follower.Follower``.
+
+    def output(self, message: bytes | memoryview) -> bool:
+        found = reading.output(message)
+        if found is None:
+            return False
+        key, chunk = found
+        process = self._keys.get(key)
+        if process is not None:
+            process.said(chunk)
+        return True
+
+    def notified(self, method: str, params: msgspec.Raw) -> None:
+        match method:
+            case "process/output":
+                told = msgspec.json.decode(params, type=a.ProcessOutput)
+                process = self._processes.get(told.process_id)
+                if process is not None:
+                    process.happened(_chunk(told))
+            case "process/exited":
+                left = msgspec.json.decode(params, type=a.ProcessExited)
+                process = self._processes.get(left.process_id)
+                if process is not None:
+                    process.happened(Exited(left.seq, reading.ending(left)))
+            case "process/closed":
+                over = msgspec.json.decode(params, type=a.ProcessClosed)
+                process = self._processes.get(over.process_id)
+                if process is not None:
+                    process.happened(Closed(over.seq))
+            case "http/request/bodyDelta" if self._http is not None:
+                self._http.notified(params)
+            case "fs/missingChanged" if self._files is not None:
+                self._files.notified(params)
+
+    def broke(self, reason: str) -> None:
+        self._tell(connected=False)
+        if self._http is not None:
+            self._http.broke(reason)
+        if self._files is not None:
+            self._files.broke()
+
+    def resumed(self) -> None:
+        self._tell(connected=True)
+        for process in list(self._processes.values()):
+            process.resumed()
+
+    def forgotten(self, reason: str) -> None:
+        self._tell(connected=True)
+        for process in list(self._processes.values()):
+            process.lose(ProcessLost(process.name, reason))
+
+    def over(self, error: LinkLost) -> None:
+        for process in list(self._processes.values()):
+            process.lose(error)
+
+    def _tell(self, *, connected: bool) -> None:
+        # Of a connection that was never there nothing is lost.
+        if self._told is not None and self._info is not None:
+            self._told(connected)
+
+    def _closed(self, process: RemoteProcess) -> None:
+        self._kept.discard(process)
+        if self._processes.get(process.name) is process:
+            del self._processes[process.name]
+            del self._keys[msgspec.json.encode(process.name)[1:-1]]
+
+
+def _chunk(told: a.ProcessOutput) -> Any:
+    try:
+        return reading.chunk(told)
+    except (BadRequest, ValueError) as error:
+        raise msgspec.DecodeError(str(error)) from None
+
+
+def _extras(terms: Terms, retain: int | None, *, keep: bool) -> dict[str, dict[str, Any]]:
+    """What was asked for beyond the protocol, by the feature of the server that it needs."""
+    wanted: dict[str, dict[str, Any]] = {}
+    for feature, member, seconds in (
+        ("timeout", "timeoutMs", terms.timeout),
+        ("idleTimeout", "idleTimeoutMs", terms.idle_timeout),
+        ("grace", "graceMs", terms.grace or None),
+        ("drain", "drainMs", terms.drain),
+    ):
+        if seconds is not None:
+            wanted[feature] = {member: max(1, int(seconds * 1000))}
+    if terms.output is not None:
+        wanted["outputLimit"] = {"outputBytesLimit": terms.output}
+    if terms.limits != Limits():
+        limits = {
+            "memoryBytes": terms.limits.memory,
+            "cpuSeconds": terms.limits.cpu and max(1, round(terms.limits.cpu)),
+            "processes": terms.limits.processes,
+            "openFiles": terms.limits.files,
+        }
+        wanted["limits"] = {"limits": {key: value for key, value in limits.items() if value is not None}}
+    if retain is not None:
+        wanted["retainBytes"] = {"retainBytes": retain}
+    if keep:
+        wanted["keep"] = {"keep": True}
+    return wanted
+
+
+_start_result = msgspec.json.Decoder(a.StartResult).decode
+_list_result = msgspec.json.Decoder(a.ListResult).decode

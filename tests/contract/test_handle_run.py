@@ -1,0 +1,119 @@
+"""Commands that are run to their end."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from holdfast import PIPE, STDOUT, CommandFailed, Completed, Host, Kind, Limits, Outcome, TimedOut
+from holdfast.model import EnvPolicy, Inherit
+from tests.fakes.gate import Gate
+from tests.fakes.process import PATIENCE
+
+SUCCESS = Outcome(Kind.EXIT, 0)
+
+
+def sh(script: str) -> list[str]:
+    return ["sh", "-c", script]
+
+
+async def test_a_command_is_run_to_its_end(host: Host) -> None:
+    completed = await host.run(sh("echo out; echo err >&2; exit 3"), capture_output=True)
+
+    argv = sh("echo out; echo err >&2; exit 3")
+    assert completed == Completed(argv, 3, b"out\n", b"err\n", Outcome(Kind.EXIT, 3), completed.usage)
+    assert completed.usage is not None
+    with pytest.raises(CommandFailed):
+        completed.check_returncode()
+
+
+async def test_input_and_output_are_text_if_that_is_wanted(host: Host) -> None:
+    plain = await host.run(["cat"], input="ä\r\n", capture_output=True, text=True)
+    coded = await host.run(["cat"], input="ä", capture_output=True, encoding="latin-1")
+    wrong = await host.run(["cat"], input=b"\xff", capture_output=True, text=True, errors="replace")
+
+    assert (plain.stdout, coded.stdout, wrong.stdout) == ("ä\n", "ä", "\ufffd")
+
+
+async def test_a_failure_is_raised_if_that_is_wanted(host: Host) -> None:
+    with pytest.raises(CommandFailed, match="exit status 7") as failed:
+        await host.run(sh("echo why >&2; exit 7"), capture_output=True, check=True)
+
+    assert isinstance(failed.value, subprocess.CalledProcessError)
+    assert (failed.value.returncode, failed.value.stderr, failed.value.outcome.exit_code) == (7, b"why\n", 7)
+
+
+async def test_a_timeout_tells_what_was_said_up_to_then(host: Host) -> None:
+    with pytest.raises(TimedOut) as late:
+        await host.run(sh("echo part; echo err >&2; sleep 1000"), capture_output=True, timeout=0.1)
+    with pytest.raises(TimedOut) as idle:
+        await host.run(sh("echo part; sleep 1000"), capture_output=True, text=True, idle_timeout=0.1)
+
+    assert isinstance(late.value, subprocess.TimeoutExpired)
+    assert (late.value.timeout, late.value.stdout, late.value.stderr) == (0.1, b"part\n", b"err\n")
+    assert str(idle.value.stdout) == "part\n"
+
+
+async def test_a_run_does_not_wait_for_what_was_left_in_the_background(host: Host, gate: Gate) -> None:
+    async with asyncio.timeout(PATIENCE):
+        completed = await host.run(sh(f"({gate.shell}) & echo said"), capture_output=True, drain=0.05)
+
+    assert (completed.returncode, completed.stdout) == (0, b"said\n")
+
+
+async def test_output_that_is_not_captured_is_passed_on(
+    host: Host, capfdbinary: pytest.CaptureFixture[bytes], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with os.fdopen(os.dup(1), "w") as out, os.fdopen(os.dup(2), "w") as err:
+        monkeypatch.setattr(sys, "stdout", out)
+        monkeypatch.setattr(sys, "stderr", err)
+
+        completed = await host.run(sh("echo out; echo err >&2"))
+        partly = await host.run(sh("echo kept; echo shown >&2"), stdout=PIPE)
+
+    assert (completed.stdout, completed.stderr) == (None, None)
+    assert (partly.stdout, partly.stderr) == (b"kept\n", None)
+    assert capfdbinary.readouterr() == (b"out\n", b"err\nshown\n")
+
+
+async def test_outputs_are_joined(host: Host) -> None:
+    completed = await host.run(sh("echo out; echo err >&2"), stdout=PIPE, stderr=STDOUT)
+
+    assert isinstance(completed.stdout, bytes)
+    assert (sorted(completed.stdout.split()), completed.stderr) == ([b"err", b"out"], None)
+
+
+async def test_a_command_runs_where_and_with_what_it_is_told_to(host: Host, tmp_path: Path) -> None:
+    where = await host.run(["pwd"], cwd=tmp_path, capture_output=True, text=True)
+    only = await host.run(["/usr/bin/env"], env={"A": "1"}, capture_output=True, text=True)
+    policy = EnvPolicy(
+        Inherit.NONE, ignore_default_excludes=False, exclude=(), set=(("B", "2"),), include_only=()
+    )
+    laid = await host.run(["/usr/bin/env"], env={"A": "1"}, env_policy=policy, capture_output=True, text=True)
+    inherited = await host.run(sh("echo $PATH"), capture_output=True, text=True)
+
+    assert where.stdout == f"{tmp_path}\n"
+    assert only.stdout == "A=1\n"
+    assert sorted(laid.stdout.split()) == ["A=1", "B=2"]
+    assert inherited.stdout.strip() != ""
+
+
+async def test_a_shell_runs_a_command_line(host: Host) -> None:
+    handle = await host.create_subprocess_shell("echo one | tr a-z A-Z")
+    other = await host.create_subprocess_exec("echo", "x y", stdin=None)
+
+    assert await handle.communicate() == (b"ONE\n", b"")
+    assert await other.communicate() == (b"x y\n", b"")
+
+
+async def test_a_command_that_uses_too_much_is_ended(host: Host) -> None:
+    talkative = await host.run(["yes"], capture_output=True, output_limit=10_000)
+    busy = await host.run(sh("while :; do :; done"), limits=Limits(cpu=1), capture_output=True)
+
+    assert talkative.outcome.kind is Kind.OUTPUT_LIMIT
+    assert busy.outcome.kind is Kind.CPU_LIMIT

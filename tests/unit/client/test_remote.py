@@ -1,0 +1,317 @@
+"""A server as a backend: what is asked for, and what comes of it; ``tests/contract`` has the rest."""
+
+from __future__ import annotations
+
+import asyncio
+from typing import Any
+
+import pytest
+
+from holdfast.client.remote import RemoteBackend
+from holdfast.errors import (
+    BadRequest,
+    Fault,
+    LinkLost,
+    NameTaken,
+    SpawnFailed,
+    UnknownProcess,
+    Unsupported,
+)
+from holdfast.model import EnvPolicy, Inherit, Limits, Size, Spec, Terms
+from holdfast.sandbox import Sandbox
+from tests.fakes.following import Witness, chunk, page, scene
+from tests.fakes.peer import FEATURES, Message, Talk, peer
+from tests.fakes.process import command
+from tests.fakes.remote import background, far
+
+ALL = (
+    *FEATURES,
+    "drain",
+    "idleTimeout",
+    "keep",
+    "limits",
+    "outputLimit",
+    "retainBytes",
+    "size",
+    "timeout",
+    "wait",
+    "window",
+)
+LISTED: Message = {
+    "processId": "k",
+    "argv": ["x"],
+    "cwd": "file:///",
+    "tty": False,
+    "startedAtMs": 1000,
+    "state": "running",
+    "pid": 9,
+    "exitCode": None,
+    "outcome": None,
+    "nextSeq": 4,
+    "retainedBytes": 0,
+    "kept": True,
+}
+
+
+def spec(**more: Any) -> Spec:
+    return Spec(**{"argv": ("a", "b"), "cwd": "/w d", "env": {}, **more})
+
+
+async def asked_for(backend: RemoteBackend, talk: Talk, wanted: Spec, **options: Any) -> Message:
+    starting = background(backend.start(wanted, **options))
+    asked = await talk.hear("process/start")
+    talk.answer(asked, {"processId": asked["params"]["processId"], "pid": 3})
+    assert (await starting).pid == 3
+    params: Message = asked["params"]
+    return params
+
+
+# What is asked for.
+
+
+async def test_a_server_of_others_is_asked_for_what_the_protocol_has() -> None:
+    async with peer() as server, far(server, "none") as (backend, talk):
+        params = await asked_for(backend, talk, spec(env={"A": "1"}, stdin=True, arg0="z"), name="p")
+
+        assert params == {
+            "processId": "p",
+            "argv": ["a", "b"],
+            "cwd": "file:///w%20d",
+            "env": {"A": "1"},
+            "tty": False,
+            "pipeStdin": True,
+            "arg0": "z",
+        }
+
+
+async def test_everything_that_can_be_asked_for_is() -> None:
+    wanted = spec(
+        env={"A": "1", "GONE": None},
+        env_policy=EnvPolicy(
+            inherit=Inherit.CORE,
+            ignore_default_excludes=True,
+            exclude=("X*",),
+            set=(("B", "2"), ("GONE", "3")),
+            include_only=("P*",),
+        ),
+        terminal=Size(5, 6),
+        sandbox=Sandbox(None, network=False, cwd="/"),
+        terms=Terms(
+            timeout=1.5,
+            idle_timeout=0.0001,
+            grace=2,
+            output=10,
+            drain=0.5,
+            limits=Limits(memory=1, cpu=0.2, processes=3, files=4),
+        ),
+    )
+    async with peer() as server, far(server, *ALL, window=77) as (backend, talk):
+        params = await asked_for(backend, talk, wanted, name="p", keep=True, retain=9)
+
+        assert params["sandbox"]["permissions"]["network"] == "restricted"
+        del params["sandbox"]
+        policy = params.pop("envPolicy")
+        assert policy["inherit"] == "core"
+        assert policy["exclude"] == ["X*", "GONE"]
+        assert (policy["set"], policy["includeOnly"]) == ({"B": "2"}, ["P*"])
+        assert params == {
+            "processId": "p",
+            "argv": ["a", "b"],
+            "cwd": "file:///w%20d",
+            "env": {"A": "1"},
+            "tty": True,
+            "pipeStdin": False,
+            "size": {"rows": 5, "cols": 6},
+            "idempotent": True,
+            "window": 77,
+            "timeoutMs": 1500,
+            "idleTimeoutMs": 1,
+            "graceMs": 2000,
+            "outputBytesLimit": 10,
+            "drainMs": 500,
+            "limits": {"memoryBytes": 1, "cpuSeconds": 1, "processes": 3, "openFiles": 4},
+            "retainBytes": 9,
+            "keep": True,
+        }
+
+
+@pytest.mark.parametrize(
+    "wanted",
+    [
+        Terms(timeout=1),
+        Terms(idle_timeout=1),
+        Terms(output=1),
+        Terms(limits=Limits(files=3)),
+    ],
+)
+async def test_what_a_server_cannot_do_is_never_left_out_silently(wanted: Terms) -> None:
+    async with peer() as server, far(server) as (backend, _):
+        with pytest.raises(Unsupported):
+            await backend.start(spec(terms=wanted))
+        with pytest.raises(Unsupported):
+            await backend.start(spec(), keep=True)
+
+
+async def test_bytes_that_are_no_text_cannot_be_told() -> None:
+    async with peer() as server, far(server) as (backend, _):
+        with pytest.raises(BadRequest):
+            await backend.start(spec(argv=("\udcff",)), name="p")
+
+        assert not backend._processes
+
+
+def test_a_url_that_names_no_server_is_refused() -> None:
+    with pytest.raises(BadRequest):
+        RemoteBackend("nowhere")
+
+
+# Starting.
+
+
+async def test_names_are_made_up_if_there_are_none() -> None:
+    async with peer() as server, far(server) as (backend, talk):
+        names = {(await asked_for(backend, talk, spec()))["processId"] for _ in range(2)}
+
+        assert len(names) == 2
+
+
+async def test_a_name_that_is_taken_is_refused() -> None:
+    async with scene() as s:
+        with pytest.raises(NameTaken):
+            await s.backend.start(command("x"), name="p")
+        starting = background(s.backend.start(command("x"), name="q"))
+        s.talk.refuse(await s.talk.hear("process/start"), -32600, "process q already exists")
+        with pytest.raises(NameTaken):
+            await starting
+
+        assert set(s.backend._processes) == {"p"}
+
+
+async def test_a_start_that_failed_says_why() -> None:
+    async with peer() as server, far(server) as (backend, talk):
+        for data in ({"fault": "program", "subject": "a", "reason": "No such file", "errno": 2}, None):
+            starting = background(backend.start(spec()))
+            asked = await talk.hear("process/start")
+            talk.refuse(asked, -32603, "No such file or directory (os error 2)", data)
+
+            with pytest.raises(SpawnFailed) as caught:
+                await starting
+            assert (caught.value.fault, caught.value.subject, caught.value.number) == (Fault.PROGRAM, "a", 2)
+
+
+async def test_a_start_over_a_break_is_asked_for_again() -> None:
+    async with peer() as server, far(server) as (backend, talk):
+        starting = background(backend.start(spec(), name="p"))
+        first = await talk.hear("process/start")
+        talk.abort()
+        again = await server.welcome()
+        second = await again.hear("process/start")
+        again.answer(second, {"processId": "p", "existing": True, "pid": 3})
+        process = await starting
+        # It may have spoken to the connection that broke.
+        asked = await again.hear("process/read")
+
+        assert first["params"] == second["params"]
+        assert (process.pid, asked["params"]["afterSeq"]) == (3, 0)
+
+
+async def test_a_server_that_cannot_be_asked_twice_may_have_it_already() -> None:
+    """Nobody else can have guessed the name."""
+    async with peer() as server, far(server, "list") as (backend, talk):
+        starting = background(backend.start(spec()))
+        asked = await talk.hear("process/start")
+        talk.abort()
+        again = await server.welcome("s1", "list")
+        name = asked["params"]["processId"]
+        again.refuse(await again.hear("process/start"), -32600, f"process {name} already exists")
+        process = await starting
+
+        assert (process.name, process.pid) == (name, None)
+
+
+async def test_a_cancelled_start_leaves_no_process() -> None:
+    async with peer() as server, far(server) as (backend, talk):
+        starting = background(backend.start(spec(), name="p"))
+        await talk.hear("process/start")
+        starting.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await starting
+
+        assert (await talk.hear("process/terminate"))["params"] == {"processId": "p"}
+        assert not backend._processes
+
+
+# Finding.
+
+
+async def test_one_of_ours_is_found_without_asking() -> None:
+    async with scene() as s:
+        assert await s.backend.find("p") is s.process
+
+
+async def test_one_that_is_kept_is_found_and_can_be_watched() -> None:
+    async with peer() as server, far(server) as (backend, talk):
+        finding = background(backend.find("k"))
+        talk.answer(await talk.hear("process/list"), {"processes": [LISTED]})
+        process = await finding
+        witness = Witness()
+        process.watch(witness)
+        asked = await talk.hear("process/read")
+        talk.answer(asked, page(chunk(4, b"news"), next_seq=5))
+        await witness.until("stdout", b"news")
+
+        assert (process.pid, asked["params"]["afterSeq"]) == (9, 3)
+
+
+async def test_one_that_is_not_there_is_not_found() -> None:
+    async with peer() as server, far(server) as (backend, talk):
+        finding = background(backend.find("nobody"))
+        talk.answer(await talk.hear("process/list"), {"processes": [LISTED]})
+
+        with pytest.raises(UnknownProcess):
+            await finding
+
+
+async def test_a_list_needs_a_server_that_has_one() -> None:
+    async with peer() as server, far(server, "none") as (backend, _):
+        with pytest.raises(Unsupported):
+            await backend.list()
+
+
+async def test_a_list_is_what_the_server_says() -> None:
+    async with peer() as server, far(server) as (backend, talk):
+        listing = background(backend.list())
+        talk.answer(await talk.hear("process/list"), {"processes": [LISTED]})
+
+        assert [(each.name, each.kept, each.started) for each in await listing] == [("k", True, 1.0)]
+
+
+# The end.
+
+
+async def test_a_process_that_is_over_is_forgotten_here() -> None:
+    async with scene() as s:
+        s.exit(1)
+        s.close(2)
+        await s.witness.until("closed")
+
+        assert not s.backend._processes
+        assert not s.backend._keys
+
+
+async def test_what_the_host_is_like_is_known_once_it_is_open() -> None:
+    async with peer() as server, far(server) as (backend, _):
+        assert (backend.info.shell, backend.info.cwd) == ("/bin/sh", "/work")
+        assert backend.files is backend.files
+        assert backend.http is backend.http
+
+
+async def test_a_closed_backend_starts_nothing() -> None:
+    async with peer() as server, far(server) as (backend, talk):
+        closing = background(backend.aclose())
+        talk.answer(await talk.hear("session/close"), {})
+        await talk.left()
+        await closing
+
+        with pytest.raises(LinkLost):
+            await backend.start(spec())
