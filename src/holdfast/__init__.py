@@ -1,3 +1,119 @@
-"""holdfast runs processes for programs."""
+"""holdfast runs processes for programs.
+
+``connect`` and ``local`` give a ``Host``, which starts processes; ``run`` is for
+single commands.  ``holdfast.sync`` has the same for programs without an event loop.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from subprocess import DEVNULL, PIPE, STDOUT
+
+    from .api import sync
+    from .api.completed import CommandFailed, Completed, TimedOut
+    from .api.handle import Handle
+    from .api.host import Host, connect, local
+    from .api.sync import run
+    from .errors import (
+        HoldfastError,
+        LimitReached,
+        LinkLost,
+        NameTaken,
+        OutcomeUnknown,
+        OutOfTurn,
+        OutputGap,
+        ProcessLost,
+        SpawnFailed,
+        UnknownProcess,
+    )
+    from .model import Chunk, Ended, Kind, Limits, Listing, Outcome, Size, Stream, Usage
 
 __version__ = "0.1.0"
+
+_HOMES = {
+    "CommandFailed": "api.completed",
+    "Completed": "api.completed",
+    "TimedOut": "api.completed",
+    "Handle": "api.handle",
+    "Host": "api.host",
+    "connect": "api.host",
+    "local": "api.host",
+    "run": "api.sync",
+    **dict.fromkeys(
+        (
+            "HoldfastError",
+            "LimitReached",
+            "LinkLost",
+            "NameTaken",
+            "OutOfTurn",
+            "OutcomeUnknown",
+            "OutputGap",
+            "ProcessLost",
+            "SpawnFailed",
+            "UnknownProcess",
+        ),
+        "errors",
+    ),
+    **dict.fromkeys(
+        ("Chunk", "Ended", "Kind", "Limits", "Listing", "Outcome", "Size", "Stream", "Usage"), "model"
+    ),
+}
+"""Where each name is.  It is loaded when it is first used: who wants the version needs nothing else."""
+
+__all__ = [
+    "DEVNULL",
+    "PIPE",
+    "STDOUT",
+    "Chunk",
+    "CommandFailed",
+    "Completed",
+    "Ended",
+    "Handle",
+    "HoldfastError",
+    "Host",
+    "Kind",
+    "LimitReached",
+    "Limits",
+    "LinkLost",
+    "Listing",
+    "NameTaken",
+    "OutOfTurn",
+    "Outcome",
+    "OutcomeUnknown",
+    "OutputGap",
+    "ProcessLost",
+    "Size",
+    "SpawnFailed",
+    "Stream",
+    "TimedOut",
+    "UnknownProcess",
+    "Usage",
+    "__version__",
+    "connect",
+    "local",
+    "run",
+    "sync",
+]
+
+
+if not TYPE_CHECKING:  # Or every name would be one that the type checker has to believe in.
+
+    def __getattr__(name: str) -> object:
+        from importlib import import_module
+
+        if name in ("DEVNULL", "PIPE", "STDOUT"):
+            value: object = getattr(import_module("subprocess"), name)
+        elif name == "sync":
+            value = import_module(".api.sync", __name__)
+        elif name in _HOMES:
+            value = getattr(import_module(f".{_HOMES[name]}", __name__), name)
+        else:
+            raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+        globals()[name] = value
+        return value
+
+
+def __dir__() -> list[str]:
+    return sorted(__all__)

@@ -1,0 +1,1 @@
+"""What Python programs use: hosts, handles of processes, and their synchronous twins."""

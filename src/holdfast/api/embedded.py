@@ -1,0 +1,329 @@
+"""The engine in this program: processes of this host, by name, without any server."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import os
+import time
+import weakref
+from collections.abc import Callable, Mapping, Sequence
+from functools import partial
+from typing import TYPE_CHECKING
+
+from holdfast.backend import Valve, Watch, Watcher
+from holdfast.config import EngineLimits
+from holdfast.engine.local import LocalBackend
+from holdfast.errors import NameTaken, StillStarting, UnknownProcess
+from holdfast.host.environ import Environment
+from holdfast.host.info import host_info, own_environment
+from holdfast.host.spawn import Spawner
+from holdfast.host.warden import Nursery, compiled
+from holdfast.model import (
+    PLAIN,
+    Chunk,
+    Ended,
+    EnvPolicy,
+    Exit,
+    HostInfo,
+    Listing,
+    Page,
+    Size,
+    Spec,
+    Stream,
+    WriteStatus,
+)
+from holdfast.value import replace
+
+if TYPE_CHECKING:
+    from holdfast.backend import Http
+    from holdfast.engine.process import LocalProcess
+    from holdfast.files import Files
+    from holdfast.host.child import Child
+    from holdfast.host.sandbox.cage import Cage
+    from holdfast.sandbox import Guarantees
+
+_CLOSED = 30.0
+"""Seconds for which a kept process can be found after its end: as with a server."""
+
+_STOP = 5.0
+"""Seconds that processes have to end when the host is closed: as with a server."""
+
+_ARGV_MOST = 1024
+"""Characters of a command that are listed."""
+
+
+class _OwnEnvironment(Environment):
+    """The variables of this program as they are when a child starts, as with ``subprocess``."""
+
+    def __init__(self) -> None:
+        super().__init__({})
+
+    def child(self, policy: EnvPolicy | None, overlay: Mapping[str, str | None]) -> dict[str, str]:
+        own = own_environment() if policy is not None else {}
+        return Environment(own).child(policy, overlay)
+
+
+class _Children:
+    """Starts children.  What only few of them need is made for the first of those.
+
+    Implements ``engine.children.Children``.
+    """
+
+    def __init__(self) -> None:
+        self._nursery = Nursery()
+        self._nursery.prepare()  # It gets ready while we do.
+        self._plain = Spawner(_OwnEnvironment(), self._nursery)
+        self._full: Spawner | None = None
+
+    def equip(self) -> Spawner:
+        """What keeps limits and sandboxes."""
+        if self._full is None:
+            from holdfast.host.groups import find_groups
+            from holdfast.host.sandbox.ladder import Ladder
+
+            self._full = Spawner(
+                _OwnEnvironment(), self._nursery, groups=find_groups(), ladder=Ladder(compiled())
+            )
+        return self._full
+
+    @property
+    def guarantees(self) -> Guarantees:
+        return self.equip().guarantees
+
+    def cage(self, spec: Spec) -> Cage | None:
+        assert self._full is not None  # This is called in a thread, and there it must not be made.
+        return self._full.cage(spec)
+
+    def start(self, spec: Spec, cage: Cage | None = None) -> Child:
+        plain = spec.sandbox is None and spec.terms.limits == PLAIN.limits
+        return (self._plain if plain else self.equip()).start(spec, cage)
+
+    def close(self) -> None:
+        for spawner in (self._plain, self._full):
+            if spawner is not None:
+                spawner.close()
+
+
+class EmbeddedProcess:
+    """A process with a name.  Implements ``place.NamedProcess``."""
+
+    can_end_stdin = True
+
+    def __init__(self, name: str, spec: Spec, process: LocalProcess, started: float, *, kept: bool) -> None:
+        self.name = name
+        self.spec = spec
+        self.process = process
+        self.started = started
+        self.kept = kept
+
+    @property
+    def pid(self) -> int:
+        return self.process.pid
+
+    @property
+    def exit(self) -> Exit | None:
+        return self.process.exit
+
+    @property
+    def exit_code(self) -> int | None:
+        return self.process.exit_code
+
+    @property
+    def closed(self) -> bool:
+        return self.process.closed
+
+    @property
+    def next_seq(self) -> int:
+        return self.process.next_seq
+
+    def watch(self, watcher: Watcher, valve: Valve | None = None) -> Watch:
+        return self.process.watch(watcher, valve)
+
+    async def read(self, *, after: int = 0, limit: int | None = None, wait: float = 0.0) -> Page:
+        return await self.process.read(after=after, limit=limit, wait=wait)
+
+    async def wait(self, seconds: float) -> Exit | None:
+        return await self.process.wait(seconds)
+
+    async def write(self, data: bytes, *, write_id: str | None = None) -> WriteStatus:
+        return await self.process.write(data, write_id=write_id)
+
+    async def close_stdin(self, *, write_id: str | None = None) -> WriteStatus:
+        return await self.process.close_stdin(write_id=write_id)
+
+    async def resize(self, size: Size) -> None:
+        await self.process.resize(size)
+
+    async def signal(self, number: int, *, tree: bool = False) -> None:
+        await self.process.signal(number, tree=tree)
+
+    async def terminate(self, *, grace: float = 0.0, by: str = "client") -> Ended:
+        return await self.process.terminate(grace=grace, by=by)
+
+    def release(self) -> None:
+        pass  # It waits for its watchers, and for nobody else.
+
+    def listing(self) -> Listing:
+        end = self.process.exit
+        return replace(
+            _listing(self.name, self.spec, self.started, kept=self.kept),
+            pid=self.process.pid,
+            state="closed" if self.process.closed else "running" if end is None else "exited",
+            exit_code=self.process.exit_code,
+            outcome=None if end is None else end.outcome,
+            next_seq=self.process.next_seq,
+            retained=self.process.retained(),
+        )
+
+
+def _listing(name: str, spec: Spec, started: float, *, kept: bool) -> Listing:
+    """What there is to tell of a process that starts."""
+    return Listing(
+        name=name,
+        pid=None,
+        argv=_cut(spec.argv),
+        cwd=spec.cwd,
+        terminal=spec.terminal is not None,
+        started=started,
+        state="starting",
+        exit_code=None,
+        outcome=None,
+        next_seq=1,
+        retained=0,
+        kept=kept,
+    )
+
+
+def _cut(argv: Sequence[str]) -> Sequence[str]:
+    """As much of a command as is listed."""
+    length = 0
+    for index, argument in enumerate(argv):
+        length += len(argument)
+        if length > _ARGV_MOST:
+            return [*argv[:index], "..."]
+    return argv
+
+
+class _Closing:
+    """Tells when a process has closed.  Implements ``backend.Watcher``."""
+
+    def __init__(self, told: partial[None]) -> None:
+        self._told = told
+
+    def output(self, chunk: Chunk) -> None:
+        pass
+
+    def ended(self, stream: Stream) -> None:
+        pass
+
+    def exited(self, seq: int, exit: Exit) -> None:  # noqa: A002  (what it is called everywhere)
+        pass
+
+    def closed(self, seq: int) -> None:
+        self._told()
+
+
+class Embedded:
+    """Implements ``place.Place``.
+
+    A process can be found until it has closed, and, if it is kept, for a while
+    after.  Its output is dropped when nobody holds the process any more.
+    """
+
+    def __init__(self, *, processes: int | None = None, retained_bytes: int | None = None) -> None:
+        """Belongs to the loop that runs."""
+        self._loop = asyncio.get_running_loop()
+        self._starting: dict[str, Listing] = {}
+        self._names: dict[str, EmbeddedProcess] = {}
+        self._number = 0
+        self._timers: dict[str, asyncio.TimerHandle] = {}
+        self._children = _Children()
+        given = {"processes": processes, "retained_bytes": retained_bytes}
+        limits = replace(EngineLimits(), **{key: value for key, value in given.items() if value is not None})
+        self._backend = LocalBackend(self._children, host_info, self._loop, limits=limits)
+
+    @property
+    def info(self) -> HostInfo:
+        return replace(self._backend.info, cwd=os.getcwd())
+
+    @property
+    def files(self) -> Files:
+        return self._backend.files
+
+    @property
+    def http(self) -> Http:
+        return self._backend.http
+
+    # Processes.
+
+    async def start(
+        self, spec: Spec, *, name: str | None = None, keep: bool = False, retain: int | None = None
+    ) -> EmbeddedProcess:
+        name = self._free_name() if name is None else name
+        if name in self._names or name in self._starting:
+            raise NameTaken(name)
+        if spec.sandbox is not None:
+            self._children.equip()
+        started = time.time()
+        self._starting[name] = _listing(name, spec, started, kept=keep)
+        try:
+            process = await self._backend.start(spec)
+        finally:
+            del self._starting[name]
+        if retain is not None:
+            process.retain(retain)
+        named = EmbeddedProcess(name, spec, process, started, kept=keep)
+        # Whoever dropped it last may be in any thread.
+        weakref.finalize(named, _soon, self._loop, process.forget).atexit = False
+        self._names[name] = named
+        process.watch(_Closing(partial(self._on_closed, name, keep=keep)))
+        return named
+
+    def _free_name(self) -> str:
+        while True:
+            self._number += 1
+            if (name := f"process-{self._number}") not in self._names and name not in self._starting:
+                return name
+
+    def _on_closed(self, name: str, *, keep: bool) -> None:
+        if keep:
+            self._timers[name] = self._loop.call_later(_CLOSED, self._drop, name)
+        else:
+            self._drop(name)
+
+    def _drop(self, name: str) -> None:
+        del self._names[name]
+        self._timers.pop(name, None)
+
+    async def find(self, name: str) -> EmbeddedProcess:
+        if name in self._starting:
+            raise StillStarting(name)
+        if name not in self._names:
+            raise UnknownProcess(name)
+        return self._names[name]
+
+    async def list(self) -> Sequence[Listing]:
+        listed = [*self._starting.values(), *(named.listing() for named in self._names.values())]
+        return sorted(listed, key=lambda listing: listing.started)
+
+    # The end.
+
+    async def aclose(self) -> None:
+        live = [named.process for named in self._names.values() if not named.closed]
+        for process in live:
+            process.kill()
+        # Those who read or wait are told the end, unless it takes too long.
+        with contextlib.suppress(TimeoutError):
+            async with asyncio.timeout(_STOP):
+                for process in live:
+                    await process.terminate()
+        for timer in self._timers.values():
+            timer.cancel()
+        self._names.clear()
+        await self._backend.aclose()
+
+
+def _soon(loop: asyncio.AbstractEventLoop, work: Callable[[], None]) -> None:
+    with contextlib.suppress(RuntimeError):  # The loop is closed, and everything with it.
+        loop.call_soon_threadsafe(work)

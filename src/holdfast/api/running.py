@@ -1,0 +1,127 @@
+"""Runs a command to its end: its input, its output, its time."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable, Sequence
+from subprocess import PIPE
+from typing import TYPE_CHECKING, TextIO
+
+from holdfast.errors import LinkLost
+from holdfast.model import Kind, Stream
+
+from .completed import Completed, TimedOut
+from .handle import DRAIN, Handle
+from .options import Options, Text
+
+if TYPE_CHECKING:
+    from .host import Host
+
+Sinks = dict[Stream, Callable[[bytes], object]]
+
+
+class Coding:
+    """Whether bytes are to be text, and how."""
+
+    def __init__(
+        self, *, text: bool | None = None, encoding: str | None = None, errors: str | None = None
+    ) -> None:
+        self._is_text = bool(text or encoding or errors)
+        self._encoding = encoding or "utf-8"
+        self._errors = errors or "strict"
+
+    def encode(self, given: bytes | str) -> bytes:
+        return given.encode(self._encoding, self._errors) if isinstance(given, str) else given
+
+    def decode(self, data: bytearray | None) -> bytes | str | None:
+        if data is None:
+            return None
+        if not self._is_text:
+            return bytes(data)
+        # As ``subprocess`` does it.
+        return data.decode(self._encoding, self._errors).replace("\r\n", "\n").replace("\r", "\n")
+
+
+async def run(
+    host: Host,
+    argv: Sequence[Text],
+    options: Options,
+    *,
+    given: bytes | str | None,
+    capture: bool,
+    coding: Coding,
+) -> Completed[bytes | str | None]:
+    """See ``Host.run``."""
+    if given is not None:
+        if options.get("stdin") is not None:
+            raise ValueError("stdin and input arguments may not both be used.")
+        options["stdin"] = PIPE
+    kept, sinks = _outputs(options, capture=capture)
+    # The host keeps the time and closes the output, also when we are not there to ask for it.
+    drain = options.setdefault("drain", DRAIN)
+    handle = await host.start(argv, **options)
+    try:
+        handle.finish(None if given is None else coding.encode(given), drain=drain)
+        async for chunk in handle.chunks():
+            sinks[chunk.stream](chunk.data)
+        await handle.wait()
+    except LinkLost:
+        raise
+    except BaseException:
+        handle.detach()
+        await handle.end()
+        raise
+    stdout, stderr = (coding.decode(kept.get(stream)) for stream in (Stream.STDOUT, Stream.STDERR))
+    return _completed(handle, options, stdout, stderr)
+
+
+def _outputs(options: Options, *, capture: bool) -> tuple[dict[Stream, bytearray], Sinks]:
+    """What is kept, and what to do with each output; the options become those of a start."""
+    if capture:
+        if options.get("stdout") is not None or options.get("stderr") is not None:
+            raise ValueError("stdout and stderr arguments may not be used with capture_output.")
+        options["stdout"] = options["stderr"] = PIPE
+    kept: dict[Stream, bytearray] = {}
+    sinks: Sinks = {}
+    if options.get("stdout") is None:
+        options["stdout"] = PIPE
+        sinks[Stream.STDOUT] = _passed_on_to(sys.stdout)
+    elif options["stdout"] == PIPE:
+        kept[Stream.STDOUT] = bytearray()
+    if options.get("stderr") is None:
+        options["stderr"] = PIPE
+        sinks[Stream.STDERR] = _passed_on_to(sys.stderr)
+    elif options["stderr"] == PIPE:
+        kept[Stream.STDERR] = bytearray()
+    sinks.update((stream, data.extend) for stream, data in kept.items())
+    return kept, sinks
+
+
+def _passed_on_to(file: TextIO | None) -> Callable[[bytes], object]:
+    """Where a program without such an output has none, nothing is written."""
+
+    def write(data: bytes) -> None:
+        if file is None:
+            return
+        raw = getattr(file, "buffer", None)
+        if raw is None:  # Somebody has put text in its place, as notebooks do.
+            file.write(data.decode(errors="replace"))
+        else:
+            file.flush()
+            raw.write(data)
+        file.flush()
+
+    return write
+
+
+def _completed(
+    handle: Handle, options: Options, stdout: bytes | str | None, stderr: bytes | str | None
+) -> Completed[bytes | str | None]:
+    code, outcome = handle.returncode, handle.outcome
+    assert code is not None
+    assert outcome is not None
+    limits = {Kind.TIMEOUT: options.get("timeout"), Kind.IDLE_TIMEOUT: options.get("idle_timeout")}
+    seconds = limits.get(outcome.kind)
+    if seconds is not None:
+        raise TimedOut(handle.args, seconds, stdout, stderr)
+    return Completed(handle.args, code, stdout, stderr, outcome, handle.usage)

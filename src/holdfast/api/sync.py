@@ -1,0 +1,255 @@
+"""``holdfast.sync``: the same as ``holdfast``, for programs without an event loop.
+
+Works in any thread, and where an event loop already runs, as in a notebook: each
+host has a loop and a thread of its own.
+"""
+
+from __future__ import annotations
+
+import atexit
+import os
+from collections.abc import Coroutine, Sequence
+from threading import Lock
+from types import TracebackType
+from typing import TYPE_CHECKING, Literal, TypeVar, overload
+
+from holdfast.errors import OutOfTurn
+from holdfast.model import HostInfo, Listing
+
+from . import host as asynchronous
+from .completed import Completed
+from .options import Options, Text
+from .sync_handle import Handle, Reader, Stdin
+from .thread import LoopThread
+
+if TYPE_CHECKING:
+    from typing import Unpack
+
+    from .sync_files import Files
+
+__all__ = ["Completed", "Handle", "Host", "Reader", "Stdin", "connect", "local", "run"]
+
+T = TypeVar("T")
+
+
+def connect(
+    url: str,
+    *,
+    token: str | None = None,
+    name: str = "holdfast",
+    heartbeat: float = 20.0,
+    give_up: float = 60.0,
+) -> Host:
+    """The host of a server, to be opened with ``with`` or ``open``.  See ``holdfast.connect``."""
+    return Host(asynchronous.connect(url, token=token, name=name, heartbeat=heartbeat, give_up=give_up))
+
+
+def local(*, processes: int | None = None, retained_bytes: int | None = None) -> Host:
+    """This host, to be opened with ``with`` or ``open``.  See ``holdfast.local``."""
+    return Host(asynchronous.local(processes=processes, retained_bytes=retained_bytes))
+
+
+class Host:
+    """Where processes run.  The twin of ``holdfast.Host``; usable from any thread."""
+
+    def __init__(self, host: asynchronous.Host) -> None:
+        self._host = host
+        self._thread: LoopThread | None = None
+
+    # From open to close.
+
+    def open(self) -> Host:
+        """Get ready to run processes; return this host."""
+        if self._thread is None:
+            thread = LoopThread()
+            try:
+                thread.call(self._host.open())
+            except BaseException:
+                thread.stop()
+                raise
+            self._thread = thread
+        return self
+
+    def close(self) -> None:
+        """End every process that was started here and is not kept by a server.  May be called twice.
+
+        After a fork this does nothing in the child: all of it is the parent's.
+        """
+        thread, self._thread = self._thread, None
+        if thread is not None and thread.is_ours:
+            try:
+                thread.call(self._host.aclose())
+            finally:
+                thread.stop()
+
+    def __enter__(self) -> Host:
+        return self.open()
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.close()
+
+    def _loop(self) -> LoopThread:
+        if self._thread is None:
+            raise OutOfTurn("the host is not open: use it in 'with', or call open()")
+        return self._thread
+
+    def _call(self, coroutine: Coroutine[object, object, T]) -> T:
+        try:
+            thread = self._loop()
+        except BaseException:
+            coroutine.close()
+            raise
+        return thread.call(coroutine)
+
+    # What it is like.
+
+    @property
+    def info(self) -> HostInfo:
+        """Its shell, its directories, what sandboxes are worth there."""
+        return self._call(self._info())
+
+    async def _info(self) -> HostInfo:
+        return self._host.info
+
+    @property
+    def files(self) -> Files:
+        """Its files."""
+        from .sync_files import Files
+
+        return Files(self._host, self._loop())
+
+    # Processes.
+
+    def start(self, argv: Sequence[Text], **options: Unpack[Options]) -> Handle:
+        """Start a program, without a shell.  See ``holdfast.Host.start``."""
+        return Handle(self._call(self._host.start(argv, **options)), self._loop())
+
+    def create_subprocess_exec(self, program: Text, *args: Text, **options: Unpack[Options]) -> Handle:
+        """``start``, spelled as in ``asyncio``."""
+        return self.start([program, *args], **options)
+
+    def create_subprocess_shell(self, cmd: str, **options: Unpack[Options]) -> Handle:
+        """Start a command line in the shell of the host's user."""
+        return Handle(self._call(self._host.create_subprocess_shell(cmd, **options)), self._loop())
+
+    def attach(self, name: str, *, after: int = 0) -> Handle:
+        """A process by its name, whoever has started it.  See ``holdfast.Host.attach``."""
+        return Handle(self._call(self._host.attach(name, after=after)), self._loop())
+
+    def processes(self) -> Sequence[Listing]:
+        """The processes that can be found, the oldest first."""
+        return self._call(self._host.processes())
+
+    # Commands.
+
+    @overload
+    def run(
+        self,
+        argv: Sequence[Text],
+        *,
+        input: bytes | str | None = None,
+        capture_output: Literal[True],
+        check: bool = False,
+        text: Literal[True],
+        encoding: str | None = None,
+        errors: str | None = None,
+        **options: Unpack[Options],
+    ) -> Completed[str]: ...
+    @overload
+    def run(
+        self,
+        argv: Sequence[Text],
+        *,
+        input: bytes | str | None = None,
+        capture_output: Literal[True],
+        check: bool = False,
+        text: bool | None = None,
+        encoding: str,
+        errors: str | None = None,
+        **options: Unpack[Options],
+    ) -> Completed[str]: ...
+    @overload
+    def run(
+        self,
+        argv: Sequence[Text],
+        *,
+        input: bytes | str | None = None,
+        capture_output: Literal[True],
+        check: bool = False,
+        text: Literal[False] | None = None,
+        encoding: None = None,
+        errors: str | None = None,
+        **options: Unpack[Options],
+    ) -> Completed[bytes]: ...
+    @overload
+    def run(
+        self,
+        argv: Sequence[Text],
+        *,
+        input: bytes | str | None = None,
+        capture_output: bool = False,
+        check: bool = False,
+        text: bool | None = None,
+        encoding: str | None = None,
+        errors: str | None = None,
+        **options: Unpack[Options],
+    ) -> Completed[bytes | str | None]: ...
+    def run(
+        self,
+        argv: Sequence[Text],
+        *,
+        input: bytes | str | None = None,  # noqa: A002  (as in subprocess)
+        capture_output: bool = False,
+        check: bool = False,
+        text: bool | None = None,
+        encoding: str | None = None,
+        errors: str | None = None,
+        **options: Unpack[Options],
+    ) -> Completed[bytes | str | None]:
+        """Run a command to its end, as ``subprocess.run`` does.
+
+        Takes what that takes, and what ``holdfast.Host.start`` does.  Output that is not captured is
+        passed on to our own.  Ctrl-C ends the command first, with everything it has started.
+
+        Raises:
+            TimedOut: It took longer than ``timeout``, or said nothing for ``idle_timeout``.
+            CommandFailed: It failed, and ``check`` is set.
+            SpawnFailed: It could not be started.
+        """
+        running = self._host.run(
+            argv,
+            input=input,
+            capture_output=capture_output,
+            check=check,
+            text=text,
+            encoding=encoding,
+            errors=errors,
+            **options,
+        )
+        return self._call(running)
+
+
+class _SharedHost(Host):
+    """This host, for ``run``: opened by the first call, and again in a process that was forked."""
+
+    def __init__(self) -> None:
+        self._begin()
+        os.register_at_fork(after_in_child=self._begin)
+        atexit.register(self.close)
+
+    def _begin(self) -> None:
+        super().__init__(asynchronous.local())
+        self._opening = Lock()
+
+    def _loop(self) -> LoopThread:
+        if self._thread is None:
+            with self._opening:  # Several threads may be the first.
+                self.open()
+        return super()._loop()
+
+
+_SHARED = _SharedHost()
+
+run = _SHARED.run

@@ -1,0 +1,232 @@
+"""The twins of ``handle`` for programs without an event loop: every call waits for its result."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator, Coroutine, Iterable, Iterator, Sequence
+from types import TracebackType
+from typing import TypeVar
+
+from holdfast.model import Chunk, Ended, Outcome, Size, Usage
+
+from . import handle as asynchronous
+from .completed import TimedOut
+from .handle import DRAIN
+from .stdin import Stdin as AsyncStdin
+from .thread import LoopThread
+
+T = TypeVar("T")
+
+
+class Reader:
+    """One output of a process.  The twin of ``asyncio.StreamReader``."""
+
+    def __init__(self, reader: asyncio.StreamReader, thread: LoopThread) -> None:
+        self._reader = reader
+        self._thread = thread
+
+    def read(self, n: int = -1) -> bytes:
+        """Up to ``n`` bytes, as soon as there are any; without ``n``, everything up to the end."""
+        return self._thread.call(self._reader.read(n))
+
+    def readline(self) -> bytes:
+        """One line; without its end at the end of the output."""
+        return self._thread.call(self._reader.readline())
+
+    def readexactly(self, n: int) -> bytes:
+        return self._thread.call(self._reader.readexactly(n))
+
+    def readuntil(self, separator: bytes = b"\n") -> bytes:
+        return self._thread.call(self._reader.readuntil(separator))
+
+    def at_eof(self) -> bool:
+        return self._reader.at_eof()
+
+    def __iter__(self) -> Iterator[bytes]:
+        return self
+
+    def __next__(self) -> bytes:
+        line = self.readline()
+        if not line:
+            raise StopIteration
+        return line
+
+
+class Stdin:
+    """A process's standard input.  The twin of ``holdfast.api.stdin.Stdin``."""
+
+    def __init__(self, stdin: AsyncStdin, thread: LoopThread) -> None:
+        self._stdin = stdin
+        self._thread = thread
+
+    def write(self, data: bytes | bytearray | memoryview) -> None:
+        """Hand bytes to the process; wait while many are on their way.
+
+        Raises:
+            BrokenPipeError: The process takes no more.
+            LinkLost: It cannot be reached.
+        """
+        self._thread.call(self._write(bytes(data)))
+
+    async def _write(self, data: bytes) -> None:
+        self._stdin.write(data)
+        await self._stdin.drain()
+
+    def writelines(self, data: Iterable[bytes | bytearray | memoryview]) -> None:
+        self.write(b"".join(data))
+
+    def drain(self) -> None:
+        self._thread.call(self._stdin.drain())
+
+    def can_write_eof(self) -> bool:
+        return True
+
+    def write_eof(self) -> None:
+        """Close stdin behind what was written."""
+        self._thread.call(self._write_eof())
+
+    async def _write_eof(self) -> None:
+        self._stdin.write_eof()
+
+    def close(self) -> None:
+        self.write_eof()
+
+    def is_closing(self) -> bool:
+        return self._stdin.is_closing()
+
+    def wait_closed(self) -> None:
+        self._thread.call(self._stdin.wait_closed())
+
+
+class Handle:
+    """A process that was started, or found.  The twin of ``holdfast.Handle``; usable from any thread."""
+
+    def __init__(self, handle: asynchronous.Handle, thread: LoopThread) -> None:
+        self._handle = handle
+        self._thread = thread
+        self.stdin = None if handle.stdin is None else Stdin(handle.stdin, thread)
+        self.stdout = None if handle.stdout is None else Reader(handle.stdout, thread)
+        self.stderr = None if handle.stderr is None else Reader(handle.stderr, thread)
+
+    def __repr__(self) -> str:
+        return repr(self._handle)
+
+    @property
+    def args(self) -> Sequence[str]:
+        return self._handle.args
+
+    @property
+    def name(self) -> str:
+        return self._handle.name
+
+    @property
+    def pid(self) -> int | None:
+        return self._handle.pid
+
+    @property
+    def returncode(self) -> int | None:
+        return self._handle.returncode
+
+    @property
+    def outcome(self) -> Outcome | None:
+        return self._handle.outcome
+
+    @property
+    def usage(self) -> Usage | None:
+        return self._handle.usage
+
+    # What it says.
+
+    def __iter__(self) -> Iterator[bytes]:
+        """The bytes of both outputs, in the order in which they came, up to the end of the output."""
+        return (chunk.data for chunk in self.chunks())
+
+    def chunks(self) -> Iterator[Chunk]:
+        """The same with streams and numbers."""
+        return _Chunks(self._handle, self._thread)
+
+    def communicate(
+        self,
+        input: bytes | None = None,  # noqa: A002  (as in subprocess)
+        *,
+        drain: float = DRAIN,
+        timeout: float | None = None,
+    ) -> tuple[bytes | None, bytes | None]:
+        """Write ``input``, close stdin, and wait for all output and the end.
+
+        Raises:
+            TimedOut: It took longer than ``timeout``.  The process goes on, and no output is lost.
+        """
+        return self._within(self._handle.communicate(input, drain=drain), timeout)
+
+    # Its end.
+
+    def wait(self, timeout: float | None = None) -> Outcome:
+        """Wait for its end.
+
+        Raises:
+            TimedOut: It took longer than ``timeout``.  The process goes on.
+        """
+        return self._within(self._handle.wait(), timeout)
+
+    def _within(self, coroutine: Coroutine[object, object, T], timeout: float | None) -> T:
+        if timeout is None:
+            return self._thread.call(coroutine)
+        try:
+            return self._thread.call(_bounded(coroutine, timeout))
+        except TimeoutError:
+            raise TimedOut(self.args, timeout) from None
+
+    def send_signal(self, signal: int) -> None:
+        self._thread.call(self._handle.send_signal(signal))
+
+    def terminate(self) -> None:
+        self._thread.call(self._handle.terminate())
+
+    def kill(self) -> None:
+        self._thread.call(self._handle.kill())
+
+    def end(self, grace: float = 0.0) -> Ended:
+        """End it and everything it has started; return when they are gone."""
+        return self._thread.call(self._handle.end(grace))
+
+    def resize(self, size: Size) -> None:
+        self._thread.call(self._handle.resize(size))
+
+    def detach(self) -> None:
+        """Read no more of it, and let it go on."""
+        self._thread.call(self._detach())
+
+    async def _detach(self) -> None:
+        self._handle.detach()
+
+    def __enter__(self) -> Handle:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self._thread.call(self._handle.__aexit__(kind, error, trace))
+
+
+async def _bounded(coroutine: Coroutine[object, object, T], timeout: float) -> T:  # noqa: ASYNC109
+    async with asyncio.timeout(timeout):
+        return await coroutine
+
+
+class _Chunks(Iterator[Chunk]):
+    def __init__(self, handle: asynchronous.Handle, thread: LoopThread) -> None:
+        self._chunks = handle.chunks()
+        self._thread = thread
+
+    def __next__(self) -> Chunk:
+        chunk = self._thread.call(_next(self._chunks))
+        if chunk is None:
+            raise StopIteration
+        return chunk
+
+
+async def _next(chunks: AsyncIterator[Chunk]) -> Chunk | None:
+    async for chunk in chunks:
+        return chunk
+    return None

@@ -1,0 +1,34 @@
+"""Uses of holdfast without an event loop, as programs write them: checked for types, not run."""
+
+from __future__ import annotations
+
+from typing import assert_type
+
+import holdfast
+from holdfast import PIPE, sync
+
+
+def commands() -> None:
+    result = holdfast.run(["ls", "-la"], capture_output=True, check=True)
+    assert_type(result, holdfast.Completed[bytes])
+    assert_type(result.stdout, bytes)
+    assert_type(holdfast.run(["ls"], capture_output=True, text=True).stdout, str)
+    assert_type(holdfast.run(["ls"], capture_output=True, encoding="utf-8").stdout, str)
+    assert_type(holdfast.run(["ls"]).stdout, bytes | str | None)
+    assert_type(holdfast.run(["ls"]).usage, holdfast.Usage | None)
+
+
+def processes() -> None:
+    with sync.connect("unix:///run/holdfast.sock") as host, host.start(["cat"], stdin=PIPE) as handle:
+        assert_type(host, sync.Host)
+        assert_type(handle, sync.Handle)
+        assert handle.stdin is not None
+        assert handle.stdout is not None
+        handle.stdin.write(b"line\n")
+        assert_type(handle.stdout.readline(), bytes)
+        handle.stdin.close()
+        assert_type(list(handle), list[bytes])
+        assert_type([chunk.seq for chunk in handle.chunks()], list[int])
+        assert_type(handle.wait(timeout=3.0), holdfast.Outcome)
+        assert_type(host.run(["ls"], capture_output=True, name="x", keep=True).stdout, bytes)
+        assert_type(host.files.canonical("/tmp"), str)

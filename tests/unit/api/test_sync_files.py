@@ -1,0 +1,42 @@
+"""Files of a host, without an event loop."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from holdfast import sync
+from holdfast.api.sync_files import OpenFile
+from holdfast.files import Metadata, Purpose, WalkTerms
+
+
+def test_everything_that_can_be_asked_of_files_is_done(tmp_path: Path) -> None:
+    terms = WalkTerms(
+        depth=9, directories=9, entries=9, follow=False, prune=False, budget=9999, spell=lambda path: path
+    )
+    with sync.local() as host:
+        files = host.files
+        folder, file = str(tmp_path / "a" / "b"), str(tmp_path / "a" / "b" / "file")
+
+        files.make_directory(folder, recursive=True)
+        files.write(file, b"content")
+        files.copy(file, f"{folder}/copy", recursive=False)
+        whole, long = files.read(file, at_once=100), files.read(file, at_once=2)
+        opened = files.open(f"{folder}/new", Purpose.REPLACE)
+        opened.write(0, b"piece")
+        opened.close()
+        opened.close()
+        names = sorted(entry.name for entry in files.list(folder))
+        walked = files.walk(str(tmp_path), terms)
+        files.remove(f"{folder}/copy", recursive=False, force=False)
+
+        assert whole == b"content"
+        assert isinstance(long, OpenFile)
+        assert long.read(3, 100) == b"tent"
+        long.close()
+        assert names == ["copy", "file", "new"]
+        assert len(walked.entries) == 5
+        assert files.canonical(f"{tmp_path}/a/../a") == str(tmp_path / "a")
+        found = files.metadata(f"{folder}/new")
+        assert found == Metadata(
+            directory=False, file=True, link=False, size=5, created=found.created, modified=found.modified
+        )
