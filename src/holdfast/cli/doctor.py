@@ -1,33 +1,78 @@
-"""``holdfast doctor``: what works on this host, tried out, with a cure beside what does not."""
+"""``holdfast doctor``: what works on this host, tried out, with the fix beside what does not."""
 
 from __future__ import annotations
 
 import argparse
-import json
+import contextlib
+import errno
 import os
+import re
+import resource
 import shutil
+import subprocess
 import sys
-from collections.abc import Iterator
-from dataclasses import asdict, dataclass
+import tempfile
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
 
-from holdfast.host.groups import find_groups
-from holdfast.host.pty import open_terminal
+from holdfast import __version__
+from holdfast.config import MIB
+from holdfast.host.files.kernel import IN_CREATE, Inotify
+from holdfast.host.info import host_info
 from holdfast.host.sandbox.ladder import Ladder
 from holdfast.host.warden import compiled
-from holdfast.model import Size
 from holdfast.sandbox import Backing
 
-_CURES = {
-    "no compiler": "install a C compiler (gcc or clang) and install holdfast again",
-    "no bwrap": "install bubblewrap (Debian, Ubuntu, Fedora: the package is called bubblewrap)",
-    "no namespaces": (
-        "allow user namespaces: sysctl kernel.unprivileged_userns_clone=1, or"
-        " kernel.apparmor_restrict_unprivileged_userns=0; in a container: run it with --security-opt"
-        " seccomp=unconfined or a profile that allows clone and unshare"
+from .report import in_colour, paint, printable, tell_json
+from .trials import Trial, try_out
+
+_PYTHON = (3, 11)
+
+_FILES_EACH = 4
+"""Descriptors of one process: two outputs, its input, its warden."""
+
+_FILES_ENOUGH = 4096
+"""Open files for about a thousand processes at once: fewer are soon used up."""
+
+_PROCESSES_ENOUGH = 1024
+"""A command is two: itself and its warden."""
+
+_SPACE_ENOUGH = 256 * MIB
+
+_SHORT = (errno.EMFILE, errno.ENFILE, errno.EAGAIN, errno.ENOMEM)
+"""What the system says if it is short of something."""
+
+_COLOURS = {"ok": "green", "no": "yellow", "FAILED": "red"}
+
+_FIXES = {
+    "python": "install Python 3.11 or later, and run make PYTHON=/path/to/it",
+    "kernel": (
+        "run Linux 5.3 or later; in a container, one with --security-opt seccomp=unconfined"
+        " or a profile that allows pidfd_open"
     ),
-    "no landlock": "use a kernel from 6.2 on, with landlock among the names in /sys/kernel/security/lsm",
-    "no groups": "run the server in a control group that it may write to (systemd: Delegate=yes)",
-    "no terminals": "mount devpts at /dev/pts",
+    "compiler": "apt-get install gcc (or another C compiler), then install holdfast again",
+    "unfit": "install holdfast again on this machine: pip install --force-reinstall holdfast",
+    "processes": "raise what the message names: ulimit -n 65536, ulimit -u 65536, or more memory",
+    "terminals": "mount -t devpts -o ptmxmode=666 devpts /dev/pts && ln -sf pts/ptmx /dev/ptmx",
+    "proc": "mount -t proc proc /proc, without the option hidepid",
+    "first": "see processes, above: that has to work first",
+    "groups": (
+        "run the server in a control group that it may write to: Delegate=yes in its systemd unit, or"
+        " docker run --cgroupns=private with /sys/fs/cgroup writable"
+    ),
+    "resources": "LimitNOFILE=65536 and LimitCPU=infinity in the systemd unit of the server",
+    "files": "ulimit -Hn 65536 in the shell that starts the server, or LimitNOFILE=65536 in its systemd unit",
+    "tasks": "ulimit -u 65536, or TasksMax=65536 in the systemd unit, or docker run --pids-limit 65536",
+    "watching": "sysctl -w fs.inotify.max_user_instances=1024 fs.inotify.max_user_watches=524288",
+    "temporary": "set TMPDIR to a directory that the server's user may write to: export TMPDIR=/var/tmp",
+    "space": "delete files there, or set TMPDIR to a directory on another disk",
+    "bwrap": "apt-get install bubblewrap (Fedora: dnf install bubblewrap)",
+    "namespaces": (
+        "sysctl -w kernel.unprivileged_userns_clone=1 kernel.apparmor_restrict_unprivileged_userns=0;"
+        " in a container: --security-opt seccomp=unconfined"
+    ),
+    "landlock": "run Linux 6.2 or later, with lsm=landlock,... on its command line",
+    "sandboxes": "see the two above: one of them is enough",
 }
 
 
@@ -37,84 +82,293 @@ class Finding:
 
     name: str
     works: bool
-    needed: bool
-    """Whether something that clients rely on is missing without it."""
+    essential: bool
+    """Whether clients rely on it."""
     detail: str
-    cure: str = ""
+    fix: str | None = None
+    """What to do about it; None if it works."""
+    facts: Mapping[str, object] = field(default_factory=dict)
+    """Figures, for programs."""
+    weaknesses: Sequence[str] = ()
+    """What is not as good as it could be, and cannot be helped."""
+
+    @property
+    def word(self) -> str:
+        return "ok" if self.works else "FAILED" if self.essential else "no"
+
+    @property
+    def title(self) -> str:
+        return re.sub("[A-Z]", lambda letter: " " + letter[0].lower(), self.name)
+
+    def document(self) -> dict[str, object]:
+        return {
+            "name": self.name,
+            "works": self.works,
+            "essential": self.essential,
+            "detail": self.detail,
+            "fix": self.fix,
+            "weaknesses": list(self.weaknesses),
+            "facts": dict(self.facts),
+        }
 
 
 def doctor(arguments: argparse.Namespace) -> int:
-    """Print what was found; return 1 if something is missing that clients rely on."""
+    """Print what was found; return 1 if something does not work that clients rely on."""
     findings = list(examine())
+    broken = [finding for finding in findings if finding.essential and not finding.works]
     if arguments.output == "json":
-        json.dump([asdict(finding) for finding in findings], sys.stdout, indent=2)
-        print()
+        documents = [finding.document() for finding in findings]
+        tell_json({"version": __version__, "works": not broken, "findings": documents})
     else:
-        width = max(len(finding.name) for finding in findings)
-        for finding in findings:
-            word = "ok" if finding.works else "MISSING" if finding.needed else "no"
-            print(f"{word:8}{finding.name:{width}}  {finding.detail}")
-            if finding.cure:
-                print(f"{'':8}{'':{width}}  cure: {finding.cure}")
-    return int(any(finding.needed and not finding.works for finding in findings))
+        for line in lines(findings, colour=in_colour(sys.stdout)):
+            print(printable(line))
+        print()
+        if broken:
+            print(f"Clients rely on what does not work: {', '.join(each.title for each in broken)}.")
+        else:
+            print("Everything that clients rely on works.")
+    return int(bool(broken))
+
+
+def lines(findings: list[Finding], *, colour: bool = False) -> Iterator[str]:
+    """The findings for people."""
+    width = max(len(finding.title) for finding in findings)
+    for finding in findings:
+        word = f"{finding.word:6}"
+        painted = paint(_COLOURS[finding.word], word) if colour else word
+        yield f"{painted}  {finding.title:{width}}  {finding.detail}"
+        margin = " " * (6 + 2 + width + 2)
+        for weakness in finding.weaknesses:
+            yield f"{margin}but: {weakness}"
+        if finding.fix:
+            yield f"{margin}fix: {finding.fix}"
 
 
 def examine() -> Iterator[Finding]:
     """Try everything."""
     nursery = compiled()
-    yield Finding(
-        "nursery",
-        works=nursery is not None,
-        needed=False,
-        detail=nursery or "not compiled: its Python form is used, which is slower and sees no denials",
-        cure="" if nursery else _CURES["no compiler"],
-    )
-    yield _terminals()
-    yield _groups()
-    yield from _sandboxes(nursery)
-
-
-def _terminals() -> Finding:
+    ladder = Ladder(nursery)  # What it tries runs while the rest is looked at.
     try:
-        fd, path = open_terminal(Size())
+        yield _python()
+        yield _kernel()
+        yield _proc()
+        yield (grown := _nursery(nursery))
+        yield from _programs()
+        yield _open_files()
+        yield _process_room()
+        yield _file_watching()
+        yield from _temporary()
+        yield from _sandboxes(ladder, grown)
+    finally:
+        ladder.close()
+
+
+# What there is.
+
+
+def _finding(
+    name: str, trial: Trial, fix: str, *, essential: bool = True, facts: Mapping[str, object] | None = None
+) -> Finding:
+    return Finding(
+        name, trial.works, essential, trial.detail, None if trial.works else _FIXES[fix], facts or {}
+    )
+
+
+def _python(version: tuple[int, int, int] = sys.version_info[:3]) -> Finding:
+    text = ".".join(map(str, version))
+    trial = Trial(version >= _PYTHON, f"{text}, at {sys.executable}")
+    return _finding("python", trial, "python", facts={"version": text, "path": sys.executable})
+
+
+def _kernel() -> Finding:
+    release = os.uname().release
+    try:
+        os.close(os.pidfd_open(os.getpid()))
+        trial = Trial(True, f"Linux {release}")
     except OSError as error:
-        return Finding("terminals", False, True, str(error), _CURES["no terminals"])
-    os.close(fd)
-    return Finding("terminals", True, True, f"for example {os.fsdecode(path)}")
+        trial = Trial(False, f"Linux {release} has no pidfd_open: {error.strerror}")
+    return _finding("kernel", trial, "kernel", facts={"release": release})
 
 
-def _groups() -> Finding:
-    groups = find_groups()
-    names = ", ".join(sorted(groups.controllers))
-    groups.close()
+def _proc() -> Finding:
+    try:
+        with open("/proc/self/stat"):
+            trial = Trial(True, "tells of processes")
+    except OSError as error:
+        trial = Trial(False, f"/proc cannot be read: {error.strerror}")
+    return _finding("proc", trial, "proc")
+
+
+def _nursery(path: str | None) -> Finding:
+    facts = {"path": path}
+    if path is None:
+        slower = Trial(False, "not compiled: its Python form is used, which is slower and sees no denials")
+        return _finding("nursery", slower, "compiler", essential=False, facts=facts)
+    try:
+        # Without a socket it has nothing to do, and ends.
+        subprocess.run([path], stdin=subprocess.DEVNULL, capture_output=True, timeout=10, check=False)
+    except (OSError, subprocess.SubprocessError) as error:
+        fix = "processes" if getattr(error, "errno", None) in _SHORT else "unfit"
+        return _finding("nursery", Trial(False, str(error)), fix, essential=False, facts=facts)
+    return _finding("nursery", Trial(True, f"compiled, at {path}"), "compiler", essential=False, facts=facts)
+
+
+def _programs() -> Iterator[Finding]:
+    """What is found out by starting programs."""
+    seen = try_out()
+    started = seen.processes.works
+    yield _finding("processes", seen.processes, "processes")
+    yield _finding("terminals", seen.terminals, "terminals" if started else "first")
+    yield _finding("trees", seen.trees, "proc" if started else "first")
+    names = sorted(seen.controllers)
     if names:
-        return Finding("control groups", True, False, f"limits of {names} are kept by the kernel")
-    detail = "limits of memory and processes are looked after every 50 ms instead"
-    return Finding("control groups", False, False, detail, _CURES["no groups"])
+        groups = Trial(True, f"limits of {' and '.join(names)} are kept by the kernel")
+    else:
+        groups = Trial(
+            False, "none may be made: limits of memory and processes are kept by looking, every 50 ms"
+        )
+    yield _finding("controlGroups", groups, "groups", essential=False, facts={"controllers": names})
+    keeper = "cgroup" if "memory" in seen.controllers else "sampled"
+    kept = "a control group" if keeper == "cgroup" else "looking"
+    memory = Trial(
+        seen.memory.works,
+        f"{seen.memory.detail}; kept by {kept}" if seen.memory.works else seen.memory.detail,
+    )
+    yield _finding("memoryLimit", memory, "proc" if started else "first", facts={"keptBy": keeper})
+    yield _finding(
+        "resourceLimits", seen.resources, "resources" if started else "first", facts={"keptBy": "rlimit"}
+    )
 
 
-def _sandboxes(nursery: str | None) -> Iterator[Finding]:
-    ladder = Ladder(nursery)
+# Room.
+
+
+def _open_files() -> Finding:
+    hard = resource.getrlimit(resource.RLIMIT_NOFILE)[1]
+    most = None if hard == resource.RLIM_INFINITY else hard
+    trial = _room(most, _FILES_ENOUGH, _FILES_EACH)
+    return _finding("openFiles", trial, "files", essential=False, facts={"most": most})
+
+
+def _process_room() -> Finding:
+    """Of the user, whom root is not limited to, and of the control group."""
+    soft = resource.getrlimit(resource.RLIMIT_NPROC)[0]
+    bounds = [] if os.geteuid() == 0 or soft == resource.RLIM_INFINITY else [soft]
+    bounds += _group_bounds()
+    most = min(bounds, default=None)
+    trial = _room(most, _PROCESSES_ENOUGH, 2)
+    return _finding("processLimit", trial, "tasks", essential=False, facts={"most": most})
+
+
+def _room(most: int | None, enough: int, each: int) -> Trial:
+    if most is None:
+        return Trial(True, "no limit")
+    return Trial(most >= enough, f"{most:,}, for about {most // each:,} programs at once")
+
+
+def _group_bounds() -> Iterator[int]:
+    """How many processes our control group, and the one that a container sees as its root, may have."""
+    with contextlib.suppress(OSError), open("/proc/self/cgroup") as file:
+        for line in file.read().splitlines():
+            number, controllers, path = line.split(":", 2)
+            if number != "0" and "pids" not in controllers.split(","):
+                continue
+            root = "/sys/fs/cgroup" if number == "0" else "/sys/fs/cgroup/pids"
+            for folder in {root, f"{root}{path}".rstrip("/")}:
+                with contextlib.suppress(OSError, ValueError), open(f"{folder}/pids.max") as bound:
+                    yield int(bound.read())  # "max" is no number.
+
+
+# Files.
+
+
+def _file_watching() -> Finding:
+    facts = {
+        "maxUserWatches": _number("/proc/sys/fs/inotify/max_user_watches"),
+        "maxUserInstances": _number("/proc/sys/fs/inotify/max_user_instances"),
+    }
+    try:
+        seen = _watch()
+    except OSError as error:
+        return _finding("fileWatching", Trial(False, f"inotify: {error.strerror}"), "watching", facts=facts)
+    if not seen:
+        return _finding("fileWatching", Trial(False, "a new file was not told"), "watching", facts=facts)
+    watches = facts["maxUserWatches"]
+    detail = "a new file was told" + (f"; {watches:,} files can be watched" if watches else "")
+    return _finding("fileWatching", Trial(True, detail), "watching", facts=facts)
+
+
+def _watch() -> bool:
+    """Whether a new file in a watched directory is told."""
+    inotify = Inotify()
+    try:
+        # Any directory will do that can be written; where there is none, the next check says so.
+        with contextlib.ExitStack() as stack:
+            place = stack.enter_context(tempfile.TemporaryDirectory(prefix="holdfast-doctor-"))
+            folder = os.open(place, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+            stack.callback(os.close, folder)
+            inotify.add(folder, IN_CREATE)
+            os.close(os.open("new", os.O_CREAT | os.O_WRONLY | os.O_CLOEXEC, dir_fd=folder))
+            return any(event.name == b"new" for event in inotify.read())
+    finally:
+        inotify.close()
+
+
+def _number(path: str) -> int | None:
+    try:
+        with open(path) as file:
+            return int(file.read())
+    except (OSError, ValueError):
+        return None
+
+
+def _temporary() -> Iterator[Finding]:
+    place = host_info().temp
+    facts: dict[str, object] = {"path": place}
+    try:
+        with tempfile.TemporaryFile(dir=place) as file:
+            file.write(bytes(4096))
+            file.flush()
+    except OSError as error:
+        failed = Trial(False, f"{place} cannot be written: {error.strerror}")
+        yield _finding("temporaryFiles", failed, "temporary", facts=facts)
+    else:
+        yield _finding("temporaryFiles", Trial(True, f"{place} can be written"), "temporary", facts=facts)
+    try:
+        free = shutil.disk_usage(place).free
+    except OSError as error:
+        failed = Trial(False, f"{place}: {error.strerror}")
+        yield _finding("diskSpace", failed, "space", essential=False, facts={**facts, "freeBytes": None})
+        return
+    space = Trial(free >= _SPACE_ENOUGH, f"{free // MIB:,} MiB free in {place}")
+    yield _finding("diskSpace", space, "space", essential=False, facts={**facts, "freeBytes": free})
+
+
+# Sandboxes.
+
+
+def _sandboxes(ladder: Ladder, nursery: Finding) -> Iterator[Finding]:
     best = ladder.guarantees
     for way, reason in ladder.findings.items():
-        cure = _cure(way, nursery) if reason else ""
-        yield Finding(f"sandbox: {way.value}", not reason, False, reason or "works", cure)
+        trial = Trial(not reason, reason or "works")
+        fix = None if trial.works else _sandbox_fix(way, nursery)
+        yield Finding(way.value, trial.works, False, trial.detail, fix)
     if best.backing is None:
-        detail, cure = "none: whoever asks for a sandbox is refused", "see above: one of the two is enough"
-        yield Finding("sandboxes", False, True, detail, cure)
-    else:
-        exact = "seen by a witness" if best.exact else "guessed from the output"
-        protection = best.protection.name.lower()
-        detail = f"kept by {best.backing.value}; protection of subpaths: {protection}; denials: {exact}"
-        yield Finding("sandboxes", True, True, detail)
-        for weakness in best.weaknesses:
-            yield Finding("  but", True, False, weakness)
-    ladder.close()
+        trial = Trial(False, "none: whoever asks for a sandbox is refused")
+        yield _finding("sandboxes", trial, "sandboxes", facts={"keptBy": None})
+        return
+    protection = best.protection.name.lower()
+    facts = {
+        "keptBy": best.backing.value,
+        "protection": protection,
+        "exactDenials": best.exact,
+    }
+    exact = "seen by a witness" if best.exact else "guessed from the output"
+    detail = f"kept by {best.backing.value}; protection of subpaths: {protection}; denials: {exact}"
+    yield Finding("sandboxes", True, True, detail, facts=facts, weaknesses=best.weaknesses)
 
 
-def _cure(way: Backing, nursery: str | None) -> str:
+def _sandbox_fix(way: Backing, nursery: Finding) -> str:
     if way is Backing.LANDLOCK:
-        return _CURES["no landlock"]
-    if nursery is None:
-        return _CURES["no compiler"]
-    return _CURES["no bwrap" if shutil.which("bwrap") is None else "no namespaces"]
+        return _FIXES["landlock"]
+    return nursery.fix or _FIXES["bwrap" if shutil.which("bwrap") is None else "namespaces"]

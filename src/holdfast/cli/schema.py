@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import argparse
-import sys
 
 from holdfast.dialects.app.catalog import CATALOG as APP
 from holdfast.dialects.exec.catalog import CATALOG as EXEC
@@ -21,5 +20,5 @@ WRITERS = {
 def schema(arguments: argparse.Namespace) -> int:
     """Print what was asked for; return the exit code."""
     names = [arguments.endpoint] if arguments.endpoint else list(CATALOGS)
-    sys.stdout.write(WRITERS[arguments.format]([CATALOGS[name] for name in names]))
+    print(WRITERS[arguments.format]([CATALOGS[name] for name in names]), end="")
     return 0

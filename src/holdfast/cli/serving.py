@@ -9,11 +9,10 @@ import gc
 import signal as signals
 import sys
 from collections.abc import Callable
-from dataclasses import replace
 from functools import cache, partial
 from typing import Protocol
 
-from holdfast.backend import Backend
+from holdfast.backend import KeptBackend
 from holdfast.config import AppLimits, EngineLimits, SessionLimits
 from holdfast.dialects.auto import AutoEndpoint
 from holdfast.dialects.dialect import Endpoint
@@ -32,6 +31,7 @@ from holdfast.server.app import Server
 from holdfast.server.http import Routes
 from holdfast.server.listen import Listen, Stdio
 from holdfast.telemetry import Silent, Telemetry
+from holdfast.value import replace
 from holdfast.wire import masking
 
 _STOPS = (signals.SIGTERM, signals.SIGINT)
@@ -80,7 +80,7 @@ async def _serve(arguments: argparse.Namespace, where: list[Listen], spawner: Sp
     for number in _STOPS:
         loop.add_signal_handler(number, stop.set)
     telemetry = Silent()
-    backend = LocalBackend(spawner, host_info(), loop, poller=poller, limits=_engine_limits(arguments))
+    backend = LocalBackend(spawner, host_info, loop, poller=poller, limits=_engine_limits(arguments))
     exec_endpoint = ExecEndpoint(
         backend, METHODS, loop=loop, telemetry=telemetry, limits=_session_limits(arguments)
     )
@@ -98,7 +98,7 @@ async def _serve(arguments: argparse.Namespace, where: list[Listen], spawner: Sp
             url = await server.listen(listen)
             if listen != Stdio():
                 # Standard output may be the protocol's: then it carries nothing else.
-                _announce(url, arguments.hint, to_stderr=Stdio() in where)
+                _announce(url, arguments, to_stderr=Stdio() in where)
         loop.call_later(_SETTLE / 5, lambda: backend.info)  # By now it is known what sandboxes are worth.
         loop.call_later(_SETTLE, _settle)
         Tidying(backend, loop)
@@ -115,7 +115,7 @@ async def _serve(arguments: argparse.Namespace, where: list[Listen], spawner: Sp
 
 
 def _app(
-    arguments: argparse.Namespace, backend: Backend, loop: asyncio.AbstractEventLoop, telemetry: Telemetry
+    arguments: argparse.Namespace, backend: KeptBackend, loop: asyncio.AbstractEventLoop, telemetry: Telemetry
 ) -> Endpoint:
     from holdfast.dialects.app.endpoint import AppEndpoint  # Here: the server listens sooner without it.
     from holdfast.dialects.app.methods import METHODS
@@ -137,11 +137,16 @@ def _choose(
             return AutoEndpoint(exec_endpoint=exec_endpoint, app_endpoint=app_endpoint)
 
 
-def _announce(url: str, hint: str | None, *, to_stderr: bool) -> None:
+def _announce(url: str, arguments: argparse.Namespace, *, to_stderr: bool) -> None:
     stream = sys.stderr if to_stderr else sys.stdout
+    if arguments.output == "json":
+        import json  # Here: who reads lines of text need not wait for it.
+
+        print(json.dumps({"url": url}, separators=(",", ":")), file=stream, flush=True)
+        return
     print(url, file=stream, flush=True)
-    if hint:
-        print(hint.replace("{url}", url), file=stream, flush=True)
+    if arguments.hint:
+        print(arguments.hint.replace("{url}", url), file=stream, flush=True)
 
 
 def _settle() -> None:

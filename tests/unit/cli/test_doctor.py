@@ -1,97 +1,178 @@
-"""``holdfast doctor``: what it finds on this host, and what it says of what is missing."""
+"""``holdfast doctor``: what it finds on this host, and how that is printed."""
 
 from __future__ import annotations
 
 import json
-import shutil
+import os
+import re
 
 import pytest
 
+from holdfast import __version__
 from holdfast.cli import doctor as module
-from holdfast.cli.doctor import Finding, examine
+from holdfast.cli.doctor import Finding, examine, lines
 from holdfast.cli.main import main
-from holdfast.host.sandbox import landlock
-from holdfast.host.warden import compiled
 
-pytestmark = pytest.mark.slow
+NAMES = [
+    "python",
+    "kernel",
+    "proc",
+    "nursery",
+    "processes",
+    "terminals",
+    "trees",
+    "controlGroups",
+    "memoryLimit",
+    "resourceLimits",
+    "openFiles",
+    "processLimit",
+    "fileWatching",
+    "temporaryFiles",
+    "diskSpace",
+    "bubblewrap",
+    "landlock",
+    "sandboxes",
+]
 
-NAMES = ["nursery", "terminals", "control groups", "sandbox: bubblewrap", "sandbox: landlock", "sandboxes"]
+ESSENTIAL = {
+    "python",
+    "kernel",
+    "proc",
+    "processes",
+    "terminals",
+    "trees",
+    "memoryLimit",
+    "resourceLimits",
+    "fileWatching",
+    "temporaryFiles",
+    "sandboxes",
+}
+
+GOOD = Finding("python", works=True, essential=True, detail="3.11.7")
+POOR = Finding("openFiles", works=False, essential=False, detail="256", fix="ulimit -Hn 65536")
+BROKEN = Finding("trees", works=False, essential=True, detail="1 is left", fix="mount /proc")
+WEAK = Finding("sandboxes", works=True, essential=True, detail="kept", weaknesses=["one way out"])
 
 
-def found() -> dict[str, Finding]:
-    return {finding.name: finding for finding in examine()}
+# This host.
 
 
-def test_everything_is_tried_in_one_order() -> None:
-    assert [finding.name for finding in examine() if finding.name.strip() != "but"] == NAMES
+@pytest.mark.slow
+def test_everything_is_tried_in_one_order_and_what_fails_has_its_fix() -> None:
+    findings = list(examine())
 
-
-def test_what_works_needs_no_cure_and_what_does_not_has_one() -> None:
-    for finding in examine():
-        assert bool(finding.cure) == (not finding.works)
+    assert [finding.name for finding in findings] == NAMES
+    assert {finding.name for finding in findings if finding.essential} == ESSENTIAL
+    for finding in findings:
+        assert (finding.fix is None) == finding.works
         assert finding.detail
 
 
-def test_only_what_clients_rely_on_is_needed() -> None:
-    assert {finding.name for finding in examine() if finding.needed} == {"terminals", "sandboxes"}
+@pytest.mark.slow
+def test_what_this_suite_needs_anyway_is_found_to_work() -> None:
+    """The tests of processes could not pass on a host where one of these fails."""
+    found = {finding.name: finding.works for finding in examine()}
+
+    needed = ["python", "kernel", "proc", "processes", "terminals", "trees", "memoryLimit", "resourceLimits"]
+    assert {name: found[name] for name in needed} == dict.fromkeys(needed, True)
 
 
-def test_it_is_printed_as_a_table_or_as_json(capsys: pytest.CaptureFixture[str]) -> None:
+@pytest.mark.slow
+def test_the_table_and_the_document_say_the_same(capsys: pytest.CaptureFixture[str]) -> None:
     code = main(["doctor"])
-    table = capsys.readouterr().out.splitlines()
-    same = main(["doctor", "--output", "json"])
-    listed = json.loads(capsys.readouterr().out)
+    table = capsys.readouterr().out
+    same = main(["doctor", "-o", "json"])
+    document = json.loads(capsys.readouterr().out)
 
-    assert code == same == int(any(one["needed"] and not one["works"] for one in listed))
-    lines = [line for line in table if not line.startswith(" ")]
-    assert len(lines) == len(listed)
-    for line, one in zip(lines, listed, strict=True):
-        assert line.split()[0] == ("ok" if one["works"] else "MISSING" if one["needed"] else "no")
-        assert one["name"] in line
-        assert line.endswith(one["detail"])
+    assert list(document) == ["version", "works", "findings"]
+    assert document["version"] == __version__
+    assert code == same == int(not document["works"])
+    shown = re.findall(r"^(ok|no|FAILED) +(\w+(?: \w+)*)  ", table, re.MULTILINE)
+    assert [title for _, title in shown] == [
+        re.sub("[A-Z]", lambda letter: f" {letter[0].lower()}", one["name"]) for one in document["findings"]
+    ]
+    assert [word == "ok" for word, _ in shown] == [one["works"] for one in document["findings"]]
 
 
-def test_a_host_without_sandboxes_is_told_and_the_code_says_so(
-    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+# What is printed.
+
+
+def test_a_fix_and_a_weakness_stand_below_what_they_are_about() -> None:
+    assert list(lines([GOOD, POOR, BROKEN, WEAK])) == [
+        "ok      python      3.11.7",
+        "no      open files  256",
+        "                    fix: ulimit -Hn 65536",
+        "FAILED  trees       1 is left",
+        "                    fix: mount /proc",
+        "ok      sandboxes   kept",
+        "                    but: one way out",
+    ]
+
+
+def test_colours_are_for_the_first_word_only() -> None:
+    """So that whoever cannot tell red from green has the words."""
+    assert list(lines([GOOD, POOR, BROKEN], colour=True))[::2] == [
+        "\x1b[32mok    \x1b[0m  python      3.11.7",
+        "                    fix: ulimit -Hn 65536",
+        "                    fix: mount /proc",
+    ]
+
+
+@pytest.mark.slow
+def test_nothing_is_coloured_that_is_not_a_terminal(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Both ways are named, each with its cure."""
-    monkeypatch.setattr(module, "compiled", lambda: None)
-    monkeypatch.setattr(landlock, "version", lambda: 0)
+    monkeypatch.setenv("TERM", "xterm")
+    monkeypatch.delenv("NO_COLOR", raising=False)
 
-    code = main(["doctor"])
+    main(["doctor"])
 
-    said = capsys.readouterr().out
-    assert code == 1
-    assert "MISSING sandboxes" in said
-    assert said.count("cure: install a C compiler") == 2
-    assert "cure: use a kernel from" in said
+    assert "\x1b" not in capsys.readouterr().out
 
 
-def test_a_host_without_bubblewrap_is_told_how_to_get_it(monkeypatch: pytest.MonkeyPatch) -> None:
-    if compiled() is None:
-        pytest.skip("there is no compiled nursery")
-    monkeypatch.setattr(shutil, "which", lambda name: None)
-
-    finding = found()["sandbox: bubblewrap"]
-
-    assert (finding.works, finding.cure) == (False, module._CURES["no bwrap"])
-
-
-def test_weaknesses_are_told_of_what_has_some(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(module, "compiled", lambda: None)
-
-    told = [finding.detail for finding in examine() if finding.name.strip() == "but"]
-
-    works = landlock.version() >= landlock.LEAST
-    assert told == (landlock.weaknesses(landlock.version()) if works else [])
+def test_the_members_of_a_finding_are_these() -> None:
+    """Programs read them, so a name that changes breaks somebody."""
+    assert WEAK.document() == {
+        "name": "sandboxes",
+        "works": True,
+        "essential": True,
+        "detail": "kept",
+        "fix": None,
+        "weaknesses": ["one way out"],
+        "facts": {},
+    }
 
 
-def test_a_host_without_terminals_is_told(monkeypatch: pytest.MonkeyPatch) -> None:
-    def fail(size: object) -> None:
-        raise OSError(2, "No such file or directory")
+# What no host that runs these tests can show.
 
-    monkeypatch.setattr(module, "open_terminal", fail)
 
-    finding = found()["terminals"]
+def test_an_old_python_is_told_what_to_install() -> None:
+    old, young = module._python((3, 10, 12)), module._python((3, 11, 0))
 
-    assert (finding.works, finding.needed, finding.cure) == (False, True, module._CURES["no terminals"])
+    assert (old.works, old.essential, old.fix) == (False, True, module._FIXES["python"])
+    assert old.facts["version"] == "3.10.12"
+    assert (young.works, young.fix) == (True, None)
+
+
+@pytest.mark.parametrize(
+    ("most", "works", "detail"),
+    [
+        (None, True, "no limit"),
+        (4096, True, "4,096, for about 1,024 programs at once"),
+        (4095, False, "4,095, for about 1,023 programs at once"),
+    ],
+)
+def test_room_is_counted_in_programs(most: int | None, works: bool, detail: str) -> None:  # noqa: FBT001
+    """Nobody knows what a descriptor is good for."""
+    trial = module._room(most, 4096, 4)
+
+    assert (trial.works, trial.detail) == (works, detail)
+
+
+def test_nothing_is_left_open() -> None:
+    before = set(os.listdir("/proc/self/fd"))
+
+    module._file_watching()
+    list(module._temporary())
+
+    assert set(os.listdir("/proc/self/fd")) == before

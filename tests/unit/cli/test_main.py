@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import json
+import os
 import subprocess
 import sys
 
 import pytest
 
 from holdfast import __version__
-from holdfast.cli.main import main, parser
+from holdfast.cli import main as module
+from holdfast.cli.main import COMMANDS, main, parse, parser
 
 
 def test_the_version_is_printed_by_command_and_by_option(capsys: pytest.CaptureFixture[str]) -> None:
@@ -37,7 +40,9 @@ def test_help_names_the_options_of_serve(capsys: pytest.CaptureFixture[str]) -> 
 
 WRONG = {
     "no command": ([], "required: COMMAND"),
-    "unknown command": (["dance"], "invalid choice: 'dance'"),
+    "unknown command": (["dance"], "there is no command 'dance'"),
+    "a slip": (["rnu"], "there is no command 'rnu'; did you mean 'run'?"),
+    "half an option": (["serve", "--end", "app"], "unrecognized arguments: --end app"),
     "unknown option": (["serve", "--dance"], "unrecognized arguments: --dance"),
     "no requests at once": (["serve", "--concurrent-requests", "0"], "0 is not a positive number"),
     "requests that are no number": (
@@ -68,6 +73,105 @@ WRONG = {
         "1e999 is not a number of seconds",
     ),
 }
+
+
+PROCESSES = {
+    "a time": (["run", "--timeout", "soon", "--", "true"], "argument --timeout: 'soon' is not a time"),
+    "a size": (["exec", "--memory", "much", "true"], "argument --memory: 'much' is not a number of bytes"),
+    "an option": (["run", "--dance", "--", "true"], "unrecognized arguments: --dance"),
+    "no name": (["wait"], "the following arguments are required: NAME"),
+}
+
+
+@pytest.mark.parametrize(("arguments", "words"), PROCESSES.values(), ids=PROCESSES.keys())
+def test_where_the_code_is_a_processes_a_wrong_call_has_ours(
+    arguments: list[str], words: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    with pytest.raises(SystemExit) as end:
+        main(arguments)
+
+    assert end.value.code == 125
+    assert words in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    ("given", "argv"),
+    [
+        (["run", "ls", "-l"], ["ls", "-l"]),
+        (["run", "--", "ls", "-l"], ["ls", "-l"]),
+        (["run", "-t", "--", "ls", "--", "-t"], ["ls", "--", "-t"]),
+        (["run", "-t", "ls", "--", "-t"], ["ls", "--", "-t"]),
+        (["exec", "-e", "A=1", "sh", "-e"], ["sh", "-e"]),
+        (["run", "--", "--", "x"], ["--", "x"]),
+        (["run"], []),
+    ],
+)
+def test_what_follows_the_options_is_the_programs(given: list[str], argv: list[str]) -> None:
+    """As with docker and ssh: the mark is only needed where there would be doubt."""
+    assert parse(given).argv == argv
+
+
+@pytest.mark.parametrize(
+    "before", [["-H", "ws://h:1"], ["--url", "ws://h:1"], ["-Hws://h:1"], ["--url=ws://h:1"]]
+)
+def test_the_server_may_stand_before_the_command(before: list[str]) -> None:
+    arguments = parse([*before, "run", "-t", "ls"])
+
+    assert (arguments.url, arguments.tty, arguments.argv) == ("ws://h:1", True, ["ls"])
+
+
+def test_all_commands_know_their_module_and_help_needs_none_of_them() -> None:
+    """The parser of everything, for documents and completion, is made of the same parts."""
+    shown = parser().format_help()
+
+    assert all(command.help in shown for command in COMMANDS.values())
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("arguments", [["version"], ["--version"], ["--help"], ["run", "--help"], ["rnu"]])
+def test_what_needs_no_event_loop_loads_none(arguments: list[str]) -> None:
+    """It is most of what a start takes."""
+    script = (
+        "import sys\n"
+        "from holdfast.cli.main import main\n"
+        "try: main(sys.argv[1:])\n"
+        "except SystemExit: pass\n"
+        "heavy = ('asyncio', 'msgspec', 'holdfast.model', 'holdfast.errors')\n"
+        "print([name for name in heavy if name in sys.modules])"
+    )
+
+    done = subprocess.run(
+        [sys.executable, "-c", script, *arguments], capture_output=True, text=True, check=True
+    )
+
+    assert done.stdout.splitlines()[-1] == "[]"
+
+
+def test_the_version_can_be_json(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["version", "-o", "json"]) == 0
+    assert json.loads(capsys.readouterr().out) == {"version": __version__}
+
+
+def test_a_failure_is_one_line_with_our_name_and_its_code(capsys: pytest.CaptureFixture[str]) -> None:
+    code = main(["ps"])
+
+    shown = capsys.readouterr()
+    assert (code, shown.out) == (125, "")
+    assert shown.err.startswith("holdfast: no server given: ")
+
+
+@pytest.mark.parametrize(("error", "code"), [(KeyboardInterrupt, 130), (BrokenPipeError, 141)])
+def test_an_interrupt_and_a_reader_that_has_enough_are_no_failures(
+    error: type[BaseException], code: int, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
+) -> None:
+    def fail(*_: object) -> None:
+        raise error
+
+    monkeypatch.setattr(module, "parse", fail)
+    monkeypatch.setattr(os, "dup2", lambda *_: None)
+
+    assert main(["version"]) == code
+    assert capfd.readouterr() == ("", "")
 
 
 @pytest.mark.parametrize(("arguments", "words"), WRONG.values(), ids=WRONG.keys())
@@ -167,3 +271,13 @@ def test_the_package_can_be_run_as_a_module() -> None:
     )
 
     assert (done.returncode, done.stdout) == (0, f"holdfast {__version__}\n")
+
+
+@pytest.mark.parametrize(
+    "arguments", [["run", "--", "echo", "a\0b"], ["cp", "a\0b", ":x"], ["ps", "-H", "\0"]]
+)
+def test_a_nul_is_refused_wherever_it_stands(
+    arguments: list[str], capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main(arguments) == 125
+    assert capsys.readouterr().err.startswith("holdfast: an argument has a NUL in it")

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import json
 import os
 import resource
 import signal
 import subprocess
+from pathlib import Path
 
 import pytest
 
@@ -54,3 +56,29 @@ async def test_the_server_raises_its_own_limit_of_files_and_children_keep_the_ol
 def test_a_nursery_and_a_warden_are_ready_before_the_first_command_and_end_with_the_server() -> None:
     with program_at() as (server, _):
         eventually_sync(lambda: len(descendants(server.pid)) == 2)
+
+
+def test_for_programs_each_listener_is_a_line_of_json(tmp_path: Path) -> None:
+    """Whoever starts a server reads where it is, and should not have to guess what a line is."""
+    path = tmp_path / "socket"
+    command = [
+        *COMMAND,
+        "-o",
+        "json",
+        "--hint",
+        "x",
+        "--listen",
+        "ws://127.0.0.1:0",
+        "--listen",
+        f"unix://{path}",
+    ]
+    server = subprocess.Popen(command, stdout=subprocess.PIPE)
+    assert server.stdout is not None
+    with server, server.stdout:
+        first, second = (json.loads(server.stdout.readline()) for _ in range(2))
+        server.send_signal(signal.SIGTERM)
+        rest = server.stdout.read()
+
+    assert first.keys() == {"url"}
+    assert first["url"].startswith("ws://127.0.0.1:")
+    assert (second, rest) == ({"url": f"unix://{path}"}, b"")

@@ -1,0 +1,297 @@
+"""``holdfast doctor`` on hosts that lack something: each is made by taking it away from a child."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import shutil
+import subprocess
+import sys
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from holdfast.host.sandbox import landlock
+from holdfast.host.warden import compiled
+
+pytestmark = pytest.mark.slow
+
+DOCTOR = (sys.executable, "-m", "holdfast", "doctor")
+
+WITHOUT_CALLS = """
+import ctypes, os, struct, sys
+calls = [int(number) for number in sys.argv[1].split(",")]
+steps = [struct.pack("HBBI", 0x20, 0, 0, 0)]
+steps += [struct.pack("HBBI", 0x15, len(calls) - at, 0, number) for at, number in enumerate(calls)]
+steps += [struct.pack("HBBI", 6, 0, 0, 0x7FFF0000), struct.pack("HBBI", 6, 0, 0, 0x00050000 | 38)]
+code = ctypes.create_string_buffer(b"".join(steps))
+program = ctypes.create_string_buffer(struct.pack("H6xQ", len(steps), ctypes.addressof(code)))
+libc = ctypes.CDLL(None, use_errno=True)
+for option in ((38, 1), (22, 2, program)):
+    assert libc.prctl(*option, *(0,) * (5 - len(option))) == 0, os.strerror(ctypes.get_errno())
+os.execv(sys.argv[2], sys.argv[2:])
+"""
+"""A program that lets another run on a kernel that has never heard of some system calls."""
+
+PIDFD_OPEN = 434
+LANDLOCK = 444
+"""The same numbers on every machine, because both are young."""
+
+
+def examine(
+    *before: str, doctor: Sequence[str] = DOCTOR, env: Mapping[str, str] | None = None
+) -> tuple[int, dict[str, dict[str, Any]]]:
+    """The exit code and the findings, by name, of a doctor that was started by ``before``."""
+    done = subprocess.run(
+        [*before, *doctor, "-o", "json"],
+        capture_output=True,
+        text=True,
+        timeout=19,
+        check=False,
+        env={**os.environ, **(env or {})},
+    )
+    assert done.stdout, done.stderr
+    document = json.loads(done.stdout)
+    findings = {finding["name"]: finding for finding in document["findings"]}
+    broken = [finding for finding in findings.values() if finding["essential"] and not finding["works"]]
+    assert (done.returncode, document["works"]) == ((1, False) if broken else (0, True))
+    return done.returncode, findings
+
+
+def broken(findings: Mapping[str, Mapping[str, Any]]) -> set[str]:
+    return {name for name, finding in findings.items() if not finding["works"]}
+
+
+@pytest.fixture(scope="module")
+def here() -> set[str]:
+    """What does not work on this host anyway."""
+    return broken(examine()[1])
+
+
+def mounted(*options: str) -> tuple[str, ...]:
+    """A command that runs another with other things mounted; skips the test where that cannot be."""
+    command = ("bwrap", "--dev-bind", "/", "/", *options, "--")
+    if shutil.which("bwrap") is None or subprocess.run([*command, "true"], check=False).returncode:
+        pytest.skip("bubblewrap does not work here")
+    return command
+
+
+def limited(resource: str, most: int) -> tuple[str, ...]:
+    limit = f"resource.setrlimit(resource.{resource}, ({most}, {most}))"
+    script = f"import os, resource, sys; {limit}; os.execv(sys.argv[1], sys.argv[1:])"
+    return (sys.executable, "-c", script)
+
+
+def without_calls(*numbers: int) -> tuple[str, ...]:
+    return (sys.executable, "-c", WITHOUT_CALLS, ",".join(map(str, numbers)))
+
+
+# Processes.
+
+
+def test_a_host_without_terminals(here: set[str]) -> None:
+    code, findings = examine(*mounted("--dev-bind", "/dev/null", "/dev/ptmx"))
+
+    assert code == 1
+    assert broken(findings) - here == {"terminals"}
+    assert "Inappropriate ioctl" in findings["terminals"]["detail"]
+    assert "devpts" in findings["terminals"]["fix"]
+
+
+def test_a_host_where_trees_cannot_be_seen() -> None:
+    """Without /proc a killer does not know whom to kill; the doctor sees who was left."""
+    code, findings = examine(*mounted("--tmpfs", "/proc"))
+
+    assert code == 1
+    assert broken(findings) >= {"proc", "trees", "memoryLimit", "controlGroups"}
+    assert re.search(r"still live|could be seen", findings["trees"]["detail"])
+    assert findings["proc"]["fix"] == findings["trees"]["fix"]
+    assert findings["processes"]["works"]
+
+
+def test_a_host_that_can_start_nothing() -> None:
+    """One reason is told once; the others point at it."""
+    code, findings = examine(*limited("RLIMIT_NOFILE", 12))
+
+    assert code == 1
+    assert broken(findings) >= {"processes", "terminals", "trees", "memoryLimit", "resourceLimits"}
+    assert "Too many open files" in findings["processes"]["detail"]
+    assert "ulimit -n" in findings["processes"]["fix"]
+    assert findings["trees"]["fix"].startswith("see processes")
+
+
+def test_a_kernel_without_pidfds() -> None:
+    code, findings = examine(*without_calls(PIDFD_OPEN))
+
+    assert code == 1
+    assert "kernel" in broken(findings)
+    assert "pidfd_open" in findings["kernel"]["fix"]
+
+
+def test_an_installation_that_was_not_compiled(here: set[str]) -> None:
+    """It works, slower; what needs the compiled form has the same fix."""
+    nursery = compiled()
+    if nursery is None:
+        pytest.skip("it was not compiled anyway")
+
+    _, findings = examine(*mounted("--ro-bind", "/dev/null", nursery))
+
+    assert broken(findings) - here == {"nursery", "bubblewrap"} - here
+    assert findings["nursery"]["fix"] == findings["bubblewrap"]["fix"]
+    assert "C compiler" in findings["nursery"]["fix"]
+    assert findings["trees"]["works"]
+
+
+def test_an_installation_for_another_machine(here: set[str], tmp_path: Path) -> None:
+    nursery = compiled()
+    if nursery is None:
+        pytest.skip("it was not compiled")
+    other = tmp_path / "nursery"
+    other.write_bytes(b"\x7fELF of another kind")
+    other.chmod(0o755)
+
+    _, findings = examine(*mounted("--ro-bind", str(other), nursery))
+
+    assert broken(findings) - here == {"nursery", "bubblewrap"} - here
+    assert "install holdfast again" in findings["nursery"]["fix"]
+
+
+# Limits.
+
+
+def test_a_host_without_control_groups(here: set[str]) -> None:
+    """Memory is limited all the same, by looking."""
+    _, findings = examine(*mounted("--ro-bind", "/sys", "/sys"))
+
+    assert broken(findings) - here <= {"controlGroups"}
+    assert findings["controlGroups"]["facts"] == {"controllers": []}
+    assert "Delegate=yes" in findings["controlGroups"]["fix"]
+    assert (findings["memoryLimit"]["works"], findings["memoryLimit"]["facts"]) == (
+        True,
+        {"keptBy": "sampled"},
+    )
+
+
+def test_a_host_with_few_open_files(here: set[str]) -> None:
+    _, findings = examine(*limited("RLIMIT_NOFILE", 256))
+
+    assert broken(findings) - here == {"openFiles"}
+    assert findings["openFiles"]["facts"] == {"most": 256}
+    assert findings["openFiles"]["detail"] == "256, for about 64 programs at once"
+    assert "ulimit -Hn" in findings["openFiles"]["fix"]
+
+
+def test_a_user_who_may_have_few_processes() -> None:
+    """Root may have as many as it likes, so it has to be another user."""
+    _, findings = examine(*mounted("--unshare-user", "--uid", "1000"), *limited("RLIMIT_NPROC", 100))
+
+    assert not findings["processLimit"]["works"]
+    assert findings["processLimit"]["facts"] == {"most": 100}
+    assert "TasksMax" in findings["processLimit"]["fix"]
+
+
+# Files.
+
+
+@pytest.mark.parametrize("place", ["/proc", "/nonexistent"])
+def test_a_place_for_temporary_files_that_cannot_be_written(here: set[str], place: str) -> None:
+    code, findings = examine(env={"TMPDIR": place})
+
+    assert code == 1
+    assert broken(findings) - here == {"temporaryFiles", "diskSpace"}
+    assert findings["temporaryFiles"]["facts"] == {"path": place}
+    assert "TMPDIR" in findings["temporaryFiles"]["fix"]
+
+
+def test_a_disk_that_is_nearly_full(here: set[str], tmp_path: Path) -> None:
+    """Things work until it is full, so it is a warning."""
+    mount = mounted("--size", str(8 << 20), "--tmpfs", str(tmp_path))
+
+    _, findings = examine(*mount, env={"TMPDIR": str(tmp_path)})
+
+    assert broken(findings) - here == {"diskSpace"}
+    assert findings["diskSpace"]["facts"]["freeBytes"] <= 8 << 20
+
+
+def test_a_host_that_cannot_watch_files(here: set[str]) -> None:
+    """The bound is that of a user namespace of its own."""
+    script = 'echo 0 >/proc/sys/user/max_inotify_instances && exec "$@"'
+    before = ("unshare", "--user", "--map-root-user", "sh", "-c", script, "sh")
+    if shutil.which("unshare") is None or subprocess.run([*before, "true"], check=False).returncode:
+        pytest.skip("there are no user namespaces here, or they have no such bound")
+
+    code, findings = examine(*before)
+
+    assert code == 1
+    assert "fileWatching" in broken(findings) - here
+    assert "max_user_instances" in findings["fileWatching"]["fix"]
+
+
+# Sandboxes.
+
+
+def test_a_host_without_bubblewrap(here: set[str]) -> None:
+    if compiled() is None:
+        pytest.skip("without a compiled nursery that is not what is missing first")
+
+    code, findings = examine(env={"PATH": "/nonexistent"})
+
+    assert broken(findings) - here <= {"bubblewrap"}
+    assert code == int(landlock.version() < landlock.LEAST)
+    assert "apt-get install bubblewrap" in findings["bubblewrap"]["fix"]
+    if code == 0:
+        assert findings["sandboxes"]["facts"]["keptBy"] == "landlock"
+        assert findings["sandboxes"]["weaknesses"] == landlock.weaknesses(landlock.version())
+
+
+def test_a_host_without_namespaces() -> None:
+    """bubblewrap is there and cannot do anything."""
+    if compiled() is None:
+        pytest.skip("without a compiled nursery that is not what is missing first")
+
+    _, findings = examine(*mounted("--unshare-user", "--disable-userns"))
+
+    assert not findings["bubblewrap"]["works"]
+    assert "userns" in findings["bubblewrap"]["fix"]
+
+
+def test_a_host_without_any_sandbox() -> None:
+    """Who asks for one is refused there, so it is not fine."""
+    code, findings = examine(*without_calls(LANDLOCK), env={"PATH": "/nonexistent"})
+
+    assert code == 1
+    assert broken(findings) >= {"bubblewrap", "landlock", "sandboxes"}
+    assert "6.2" in findings["landlock"]["fix"]
+    assert findings["sandboxes"]["fix"].startswith("see the two above")
+
+
+# Colours.
+
+
+@pytest.mark.parametrize(
+    ("env", "coloured"), [({}, True), ({"NO_COLOR": "1"}, False), ({"TERM": "dumb"}, False)]
+)
+def test_colours_are_for_terminals_of_those_who_want_them(
+    env: Mapping[str, str],
+    coloured: bool,  # noqa: FBT001
+) -> None:
+    import pty
+
+    ours, theirs = pty.openpty()
+    done = subprocess.Popen(DOCTOR, stdout=theirs, env={**os.environ, "TERM": "xterm", **env})
+    os.close(theirs)
+    said = b""
+    try:
+        while data := os.read(ours, 65536):
+            said += data
+    except OSError:
+        pass  # The end of a terminal.
+    finally:
+        os.close(ours)
+        done.wait()
+
+    assert b"python" in said
+    assert (b"\x1b[32mok" in said) == coloured
