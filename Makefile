@@ -2,6 +2,7 @@
 # make test      set up and run everything that decides whether a change is good
 # make style     formatting, lint, spelling          make types     mypy, strict
 # make layers    import contracts and house rules    make all       test with coverage, and build the package
+# make docs      build the documents into build/site; warnings are errors
 # make bench     measure; CODEX=path names the reference binary to measure against
 # make clean     remove what the targets above made
 
@@ -26,10 +27,10 @@ INSTALLED_FROM := pyproject.toml hatch_build.py $(wildcard src/holdfast/host/*.c
 
 .DEFAULT_GOAL := test
 .DELETE_ON_ERROR:
-.PHONY: serve test style types layers all bench clean
+.PHONY: serve test style types layers docs all bench clean
 
 serve: $(READY)
-	@exec $(BIN)/holdfast serve --listen $(LISTEN) --hint 'try: $(BIN)/python examples/hello.py {url}'
+	@exec $(BIN)/holdfast serve --listen $(LISTEN) --hint 'try: $(BIN)/holdfast run --url {url} -- echo hello'
 
 test: style types layers $(BUBBLEWRAP)
 	@$(BIN)/python -m pytest --numprocesses $(TEST_PROCESSES) --dist worksteal --ignore=tests/test_house.py
@@ -45,6 +46,11 @@ types: $(READY_DEV)
 layers: $(READY_DEV)
 	@$(BIN)/lint-imports
 	@$(BIN)/python -m pytest --quiet tests/test_house.py
+
+docs: $(READY_DEV)
+	@$(BIN)/python docs/generate.py --check
+	@mkdir -p build
+	@$(BIN)/python -m mkdocs build --strict >build/docs.log 2>&1 || { cat build/docs.log >&2; exit 1; }
 
 all: style types layers $(BUBBLEWRAP)
 	@$(BIN)/coverage run -m pytest

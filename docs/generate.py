@@ -1,8 +1,8 @@
-"""Writes those parts of the reference that can be read off the source.
+"""Writes those parts of the documents that can be read off the source.
 
-``python docs/generate.py`` writes them between their marks, and the schemas as whole
-files; with ``--check`` it writes nothing and exits 1 if something is not what it
-would write.
+``python docs/generate.py`` writes them between their marks, the examples of all pages
+too, and the schemas as whole files; with ``--check`` it writes nothing and exits 1 if
+something is not what it would write.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ import os
 import re
 import sys
 from collections.abc import Callable, Iterator
-from dataclasses import fields
+from inspect import signature
 from pathlib import Path
 
 from holdfast import config
@@ -21,7 +21,8 @@ from holdfast.cli import main as command_line
 from holdfast.cli.schema import CATALOGS, WRITERS
 from holdfast.schema.reference import Reference
 
-REFERENCE = Path(__file__).resolve().parent / "reference"
+DOCS = Path(__file__).resolve().parent
+ROOT = DOCS.parent
 SOURCE = Path(config.__file__).resolve().parent
 
 END = "<!-- End of what docs/generate.py writes. -->\n"
@@ -53,7 +54,7 @@ def limits() -> str:
         parts.append(f"## {name}\n")
         parts.append(f"{docstring} {NOTES.get(name, '')}".strip() + "\n")
         rows = ["| limit | default | reason |", "|---|---|---|"]
-        for field in fields(cls):
+        for field in signature(cls).parameters.values():
             rows.append(f"| `{field.name}` | {spell(field.name, field.default)} | {reasons[field.name]} |")
         parts.append("\n".join(rows) + "\n")
     parts.append(fixed_limits())
@@ -214,15 +215,39 @@ def block(text: str) -> str:
     return f"```text\n{text.rstrip()}\n```\n"
 
 
+# The library.
+
+
+def python() -> str:
+    """The public API."""
+    sys.path.insert(0, str(ROOT))  # This is run as a program, which knows its own folder only.
+    from docs import signatures
+
+    return signatures.python()
+
+
+# Examples.
+
+
+def example(name: str) -> str:
+    """A file below ``docs``, as it is, without the line that says what it is for."""
+    text = (DOCS / name).read_text(encoding="utf-8")
+    tree = ast.parse(text)
+    assert ast.get_docstring(tree) is not None
+    rest = text.splitlines(keepends=True)[tree.body[0].end_lineno or 0 :]
+    return f"```python\n{''.join(rest).strip()}\n```\n"
+
+
 # Writing.
 
 PAGES: dict[str, Callable[[], dict[str, str]]] = {
-    "limits.md": lambda: {"": limits()},
-    "cli.md": lambda: {"": cli()},
-    "exec.md": lambda: Reference(CATALOGS["exec"]).parts(),
-    "app.md": lambda: {"": Reference(CATALOGS["app"]).page()},
+    "docs/reference/limits.md": lambda: {"": limits()},
+    "docs/reference/cli.md": lambda: {"": cli()},
+    "docs/reference/python.md": lambda: {"": python()},
+    "docs/reference/exec.md": lambda: Reference(CATALOGS["exec"]).parts(),
+    "docs/reference/app.md": lambda: {"": Reference(CATALOGS["app"]).page()},
 }
-"""The parts of each page, by name."""
+"""The parts of each page, by name.  Examples are parts of any page, and go by their paths."""
 
 ENDINGS = {"json-schema": "schema.json", "typescript": "d.ts", "openrpc": "openrpc.json"}
 
@@ -234,35 +259,38 @@ def fill(page: str, parts: dict[str, str]) -> str:
         ValueError: Its marks are not those of the parts.
     """
     marks = [part[2] or "" for part in PART.finditer(page)]
-    if sorted(marks) != sorted(parts):
+    shown = {mark: example(mark) for mark in marks if mark.startswith("examples/")}
+    if sorted(marks) != sorted([*parts, *shown]):
         raise ValueError(f"has the marks {marks}, not {list(parts)}")
-    return PART.sub(lambda part: f"{part[1]}\n{parts[part[2] or '']}\n{END}", page)
+    every = parts | shown
+    return PART.sub(lambda part: f"{part[1]}\n{every[part[2] or '']}\n{END}", page)
 
 
 def texts() -> Iterator[tuple[str, str]]:
-    """Path below the reference, and what should be there."""
-    for name, parts in PAGES.items():
+    """Path from the root, and what should be there."""
+    for page in [ROOT / "README.md", *sorted(DOCS.rglob("*.md"))]:
+        name = page.relative_to(ROOT).as_posix()
         try:
-            yield name, fill((REFERENCE / name).read_text(encoding="utf-8"), parts())
+            yield name, fill(page.read_text(encoding="utf-8"), PAGES.get(name, dict)())
         except ValueError as error:
-            raise SystemExit(f"docs/reference/{name} {error}") from None
+            raise SystemExit(f"{name} {error}") from None
     for endpoint, catalog in CATALOGS.items():
         for kind, ending in ENDINGS.items():
-            yield f"schema/{endpoint}.{ending}", WRITERS[kind]([catalog])
+            yield f"docs/reference/schema/{endpoint}.{ending}", WRITERS[kind]([catalog])
 
 
 def main() -> int:
-    parser = argparse.ArgumentParser(description="Write what is generated in docs/reference.")
+    parser = argparse.ArgumentParser(description="Write what is generated in docs.")
     parser.add_argument("--check", action="store_true", help="write nothing; exit 1 if something is stale")
     arguments = parser.parse_args()
     os.environ["COLUMNS"] = WIDTH
     stale = 0
     for name, text in texts():
-        path = REFERENCE / name
+        path = ROOT / name
         if path.exists() and path.read_text(encoding="utf-8") == text:
             continue
         if arguments.check:
-            print(f"docs/reference/{name} is stale: run python docs/generate.py", file=sys.stderr)
+            print(f"{name} is stale: run python docs/generate.py", file=sys.stderr)
             stale = 1
         else:
             path.parent.mkdir(exist_ok=True)

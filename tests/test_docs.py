@@ -5,9 +5,9 @@ from __future__ import annotations
 import ast
 import json
 import re
+import shutil
 import subprocess
 import sys
-from collections.abc import Iterator
 from functools import cache
 from pathlib import Path
 
@@ -33,61 +33,82 @@ def text_of(page: str) -> str:
     return (ROOT / page).read_text(encoding="utf-8")
 
 
-def fenced(text: str, language: str) -> str:
-    """The first block of that language."""
-    found = re.search(rf"^```{language}\n(.*?)^```$", text, re.DOTALL | re.MULTILINE)
-    assert found is not None
-    return found[1]
-
-
-# The README.
-
-
-@pytest.fixture
-def url() -> Iterator[str]:
-    """The address of a real server on a free loopback port."""
-    command = [sys.executable, "-m", "holdfast", "serve", "--listen", "ws://127.0.0.1:0"]
-    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as server:
-        assert server.stdout is not None
-        yield server.stdout.readline().strip()
-        server.terminate()
-
-
-@pytest.mark.slow
-def test_the_first_process_of_the_readme_runs_as_shown(url: str, tmp_path: Path) -> None:
-    """The first minute with the project decides whether there is a second."""
-    snippet = fenced(text_of("README.md"), "python")
-    script = tmp_path / "first.py"
-    script.write_text(snippet, encoding="utf-8")
-
-    done = subprocess.run(
-        [sys.executable, "-W", "error", script, url],
-        capture_output=True,
-        text=True,
-        timeout=15,
-        check=False,
-        env={"no_proxy": "*"},
-    )
-
-    assert (done.stderr, done.returncode) == ("", 0)
-    assert done.stdout == fenced(text_of("README.md"), "text")
-
-
 # Pages that are written from the source.
 
 
 @pytest.mark.slow
+@pytest.mark.timeout(60)
 def test_the_generated_pages_are_up_to_date() -> None:
     """A table of limits that is older than the limits is worse than none."""
     done = subprocess.run(
         [sys.executable, ROOT / "docs" / "generate.py", "--check"],
         capture_output=True,
         text=True,
-        timeout=15,
+        timeout=55,
         check=False,
     )
 
     assert (done.stderr, done.returncode) == ("", 0)
+
+
+# The site.
+
+
+@pytest.mark.slow
+@pytest.mark.timeout(60)
+def test_the_site_can_be_built_and_needs_no_other_host(tmp_path: Path) -> None:
+    """Warnings are errors: dead links, dead anchors, pages in no menu.
+
+    A page that loads from elsewhere is not whole where there is no network.
+    """
+    done = subprocess.run(
+        [sys.executable, "-m", "mkdocs", "build", "--strict", "--site-dir", tmp_path],
+        cwd=ROOT,
+        capture_output=True,
+        text=True,
+        timeout=55,
+        check=False,
+    )
+
+    assert done.returncode == 0, done.stderr
+    pages = list(tmp_path.rglob("*.html"))
+    loaded = re.compile(r"<(?:script|img|iframe|source)[^>]*src=\W?https?:|<link[^>]*href=\W?https?:")
+    assert len(pages) > 50
+    assert [page.name for page in pages if loaded.search(page.read_text(encoding="utf-8"))] == []
+    assert list(tmp_path.rglob("*.py")) == []
+
+
+@pytest.mark.slow
+@pytest.mark.timeout(60)
+@pytest.mark.parametrize(
+    ("text", "complaint"),
+    [
+        ("[x](nowhere.md)", "nowhere.md"),
+        ("[x](../SECURITY.md#no-such-thing)", "no-such-thing"),
+        ("[x](../src/holdfast/errors.py)", "errors.py"),
+    ],
+)
+def test_the_site_is_not_built_with_a_dead_link(text: str, complaint: str, tmp_path: Path) -> None:
+    """If warnings stopped being errors, nobody would notice."""
+    for name in ("mkdocs.yml", "README.md", "SECURITY.md", "docs/site.py"):
+        (tmp_path / name).parent.mkdir(exist_ok=True)
+        shutil.copy(ROOT / name, tmp_path / name)
+    for name in ("ARCHITECTURE.md", "CONTRIBUTING.md", "CHANGELOG.md", "LICENSE", "bench/README.md"):
+        (tmp_path / name).parent.mkdir(exist_ok=True)
+        (tmp_path / name).write_text("")
+    (tmp_path / "README.md").write_text("")
+    (tmp_path / "docs" / "README.md").write_text(text)
+
+    done = subprocess.run(
+        [sys.executable, "-m", "mkdocs", "build", "--strict", "--config-file", tmp_path / "mkdocs.yml"],
+        capture_output=True,
+        text=True,
+        timeout=55,
+        check=False,
+    )
+
+    assert done.returncode == 1
+    assert complaint in done.stderr
 
 
 # The architecture.

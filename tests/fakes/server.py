@@ -365,7 +365,7 @@ async def inside(
     poller = Poller()
     poller.attach(loop)
     spawner = Spawner(Environment(own_environment() if environment is None else environment))
-    backend = LocalBackend(spawner, host_info(), loop, poller=poller, limits=engine)
+    backend = LocalBackend(spawner, host_info, loop, poller=poller, limits=engine)
     endpoint = ExecEndpoint(backend, METHODS, loop=timing, telemetry=telemetry, limits=sessions)
     server = Server(
         endpoint,
