@@ -19,6 +19,9 @@ from .server import COMMAND
 KINDS = ("local", "ws", "unix", "stdio")
 STDIO = "stdio:" + shlex.join((*COMMAND, "--listen", "stdio"))
 
+LONG = bool(os.environ.get("HOLDFAST_LONG"))
+"""Whether tests that have a long form are run in it."""
+
 REFERENCE = os.environ.get("HOLDFAST_REFERENCE")
 """The path of the reference's program; without it nothing is run against that."""
 

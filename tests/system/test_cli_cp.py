@@ -13,12 +13,13 @@ from pathlib import Path
 
 import pytest
 
+from tests.fakes.backends import LONG
 from tests.fakes.server import program_at
 from tests.fakes.terminal import HOLDFAST, SILENT, holdfast, person_at
 
 pytestmark = pytest.mark.slow
 
-MUCH = (256 if os.environ.get("HOLDFAST_LONG") == "1" else 24) << 20
+MUCH = (256 if LONG else 24) << 20
 
 BOUND = 96 << 20
 """Bytes of memory that must do for any amount of data: the program itself, and some blocks on their way."""

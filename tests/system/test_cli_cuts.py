@@ -13,13 +13,14 @@ from pathlib import Path
 
 import pytest
 
+from tests.fakes.backends import LONG
 from tests.fakes.faults import Fault, Network, Trouble, Way, bad_network
 from tests.fakes.server import eventually, program_at
 from tests.fakes.terminal import HOLDFAST, SILENT, holdfast, person_at
 
 pytestmark = pytest.mark.slow
 
-CUTS = 1000 if os.environ.get("HOLDFAST_LONG") == "1" else 30
+CUTS = 1000 if LONG else 30
 WITHIN = 10.0 + CUTS / 10
 
 TALKER = """\

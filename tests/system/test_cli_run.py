@@ -14,12 +14,12 @@ from pathlib import Path
 
 import pytest
 
+from tests.fakes.backends import LONG
 from tests.fakes.server import PATIENCE, eventually_sync, is_running, program_at
 from tests.fakes.terminal import HOLDFAST, SILENT, holdfast
 
 pytestmark = pytest.mark.slow
 
-LONG = os.environ.get("HOLDFAST_LONG") == "1"
 MUCH = (1024 if LONG else 64) << 20
 """Bytes: far more than all buffers together."""
 

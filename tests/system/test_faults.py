@@ -10,7 +10,6 @@ from __future__ import annotations
 import asyncio
 import hashlib
 import logging
-import os
 import random
 from collections.abc import Iterator
 from contextlib import suppress
@@ -21,12 +20,11 @@ from holdfast.backend import Process
 from holdfast.client.remote import RemoteBackend
 from holdfast.errors import LinkLost
 from holdfast.model import Chunk, Exit, Stream, WriteStatus
-from tests.fakes.backends import serving
+from tests.fakes.backends import LONG, serving
 from tests.fakes.faults import Fault, Network, Trouble, Way, bad_network
 from tests.fakes.process import PATIENCE, sh
 from tests.fakes.recorder import Recorder
 
-LONG = bool(os.environ.get("HOLDFAST_LONG"))
 AT_ONCE = 32 if LONG else 4
 """Sessions side by side: most of the time each of them waits."""
 
