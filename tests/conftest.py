@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import signal
 from collections.abc import AsyncIterator, Iterator
 from pathlib import Path
 
@@ -10,6 +11,12 @@ import pytest
 from holdfast.engine.local import LocalBackend
 from tests.fakes.gate import Gate
 from tests.fakes.process import running_backend
+
+
+def pytest_configure() -> None:
+    """Let interrupts through: a shell that runs us in the background has them ignored, for children too."""
+    if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
+        signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
 @pytest.fixture

@@ -44,7 +44,7 @@ def verdict(text: bytes) -> str:
 
 
 @given(text=st.binary(max_size=120))
-@settings(max_examples=400, deadline=None)
+@settings(max_examples=200, deadline=None)
 @example(b'"\xff"')
 @example(b'{"id":1,"method":"\xff"}')
 @example(b"-.5")
@@ -81,7 +81,7 @@ json_like = st.lists(
 
 
 @given(text=json_like)
-@settings(max_examples=500, deadline=None)
+@settings(max_examples=250, deadline=None)
 def test_pieces_of_json_are_a_message_or_malformed(text: bytes) -> None:
     verdict(text)
 
@@ -98,7 +98,7 @@ def test_a_valid_message_is_read_whatever_it_carries(message: dict[str, Any]) ->
 
 
 @given(message=valid, at=st.integers(0, 10_000), change=st.binary(max_size=3), cut=st.integers(0, 3))
-@settings(max_examples=500, deadline=None)
+@settings(max_examples=250, deadline=None)
 def test_a_damaged_message_is_a_message_or_malformed(
     message: dict[str, Any], at: int, change: bytes, cut: int
 ) -> None:
@@ -175,7 +175,7 @@ def documents(draw: st.DrawFn) -> bytes:
 
 
 @given(text=documents())
-@settings(max_examples=400, deadline=None)
+@settings(max_examples=200, deadline=None)
 def test_repeats_and_nesting_are_found_as_by_the_model(text: bytes) -> None:
     """The fast way must not let through what the slow one would refuse, nor refuse anything else."""
     words = verdict(text)

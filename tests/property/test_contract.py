@@ -28,7 +28,7 @@ from tests.property.model import (
 )
 from tests.property.player import play_all
 
-RUNS = int(os.environ.get("HOLDFAST_PROPERTY_RUNS", "640"))
+RUNS = int(os.environ.get("HOLDFAST_PROPERTY_RUNS", "320"))
 TOGETHER = 8
 """Scenarios played at once."""
 
