@@ -42,6 +42,9 @@ PULL_MS = 10_000
 _PULL_BYTES = MIB
 """Output in one answer, so that those who watch are never far behind in what they have."""
 
+_MOST_UNACKNOWLEDGED = 4096
+"""Events, however small: a server waits for us after so many bytes, and after some ten thousand pieces."""
+
 _CUT_SHORT = 8 * MIB
 """An answer this long may not have been all there was."""
 
@@ -96,6 +99,7 @@ class Following:
         self._seen = seen
         self._told = seen
         self._unacknowledged = 0
+        self._acknowledged = seen
         self._exit_seen = False
         self._exit_due = False  # Whether there was one, whose number is still to be found out.
         self._pending: deque[Event] = deque()
@@ -308,8 +312,10 @@ class Following:
     def _acknowledge(self, size: int) -> None:
         """Let the server go on, now and then."""
         self._unacknowledged += size
-        if self._unacknowledged * 2 >= self.window > 0 and not self.pulled:
+        many = self._told - self._acknowledged >= _MOST_UNACKNOWLEDGED
+        if self.window and not self.pulled and (many or self._unacknowledged * 2 >= self.window):
             self._unacknowledged = 0
+            self._acknowledged = self._told
             self.link.post("process/ack", self.about(seq=self._told))
 
     def _end(self) -> None:

@@ -155,6 +155,16 @@ async def test_a_server_with_a_window_is_told_how_far_we_are() -> None:
         ]
 
 
+async def test_many_small_pieces_are_acknowledged_too() -> None:
+    """A server also waits for us after many pieces, and these may never come to half a window."""
+    async with scene(*WINDOW, window=1 << 30) as s:
+        for seq in range(1, 9001):
+            s.say(seq, b"x")
+        asked = [await s.talk.hear("process/ack") for _ in range(2)]
+
+        assert [each["params"]["seq"] for each in asked] == [4096, 8192]
+
+
 async def test_the_end_that_was_asked_for_is_told_also_behind_a_shut_valve() -> None:
     async with scene(watched=False) as s:
         valve = Valve()
