@@ -10,6 +10,7 @@ from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Protocol
 
 from .model import Chunk, Ended, Exit, HostInfo, Leftovers, Page, Size, Spec, Stream, WriteStatus
+from .principal import Principal
 
 if TYPE_CHECKING:
     from .files import Files
@@ -303,6 +304,14 @@ class KeptBackend(Backend, Protocol):
     """A backend on this host."""
 
     async def start(self, spec: Spec) -> KeptProcess: ...
+
+    def on_behalf_of(self, principal: Principal, peer: str = "") -> KeptBackend:
+        """The same, as far as this principal may use it; ``peer`` is its address, for the record.
+
+        Raises then, besides:
+            Forbidden: The principal's token does not allow it.
+            AuditFailed: It cannot be written down.
+        """
 
     def unpack(self, data: bytes) -> KeptProcess:
         """The process that ``KeptProcess.pack`` gave.  It is to be forgotten once."""

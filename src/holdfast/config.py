@@ -16,7 +16,10 @@ class EngineLimits:
     """Processes at once; a host's own limit on processes is usually lower still."""
 
     retained_bytes: int = 1024 * MIB
-    """Output kept for all processes together.  Over it, whoever adds drops its own oldest."""
+    """Output kept for all processes together, with 128 bytes for each piece of it.
+
+    Over it, whoever adds drops its own oldest.
+    """
 
     retained_chunks: int = 50_000
     """Pieces of output kept per process: bounds the overhead of one-byte writes."""
@@ -33,6 +36,9 @@ class EngineLimits:
     write_ids: int = 4096
     """Accepted write identifiers remembered per process, so that a retry is not written twice."""
 
+    write_id_bytes: int = 4 * MIB
+    """The same in bytes, because a single one may be long.  The newest is remembered in any case."""
+
 
 @value
 class SessionLimits:
@@ -41,8 +47,14 @@ class SessionLimits:
     sessions: int = 4096
     """Sessions at once, attached or not."""
 
+    principals: int = 4096
+    """Principals that have a connection, a session or a kept process."""
+
     names: int = 65_536
     """Processes of one session, those still retained after their end included."""
+
+    name_bytes: int = 64 * MIB
+    """Those names together, because a single one may be long: as long as a message."""
 
     detached_seconds: float = 30.0
     """How long a session waits for its client to come back."""
@@ -71,6 +83,9 @@ class SessionLimits:
     answer_bytes: int = 40 * MIB
     """Output in one answer to a read: encoded it stays below the 64 MiB a peer takes as a message."""
 
+    waiting_ends: int = 1024
+    """Requests of one connection that wait while processes are given time to end."""
+
     probe_seconds: float = 1.0
     """How long the holder of a contested session has to prove that it is alive."""
 
@@ -81,6 +96,9 @@ class AppLimits:
 
     names: int = 16_384
     """Processes, and commands, of one connection at once."""
+
+    name_bytes: int = 64 * MIB
+    """Their names together, because a single one may be long: as long as a message."""
 
     buffered_bytes: int = 48 * MIB
     """Output of one stream kept for a result: as text it stays below the 64 MiB a peer takes as a message.
@@ -178,6 +196,9 @@ class ConnectionLimits:
     connections: int = 4096
     """Connections at once, over all listeners."""
 
+    undecided: int = 256
+    """Sockets beyond them: room for health checks, and to tell others that we are full."""
+
     frame_bytes: int = 16 * MIB
     """One inbound WebSocket frame."""
 
@@ -210,3 +231,15 @@ class ConnectionLimits:
 
     close_seconds: float = 2.0
     """From our close frame to the peer's, before the socket is cut."""
+
+
+@value
+class Limits:
+    """All of them, by the names that ``--limit`` and metrics have for them: part, dot, limit."""
+
+    engine: EngineLimits = EngineLimits()
+    session: SessionLimits = SessionLimits()
+    app: AppLimits = AppLimits()
+    http: HttpLimits = HttpLimits()
+    file: FileLimits = FileLimits()
+    connection: ConnectionLimits = ConnectionLimits()

@@ -6,6 +6,8 @@ our own bounds.  Facts are attributes; the sentence is made in ``__str__``.
 Codes and wire texts belong to the dialects, which translate with ``explain``.
 """
 
+# house: long because it is one tree, and whoever looks for an error looks here
+
 from __future__ import annotations
 
 import os
@@ -17,9 +19,23 @@ from .value import value
 class HoldfastError(Exception):
     """Anything holdfast itself reports."""
 
+    bound = ""
+    """The limit of ours that stood against it, as ``--limit`` calls it; empty if none did."""
+
 
 class Refused(HoldfastError):
     """Understood and declined; nothing changed."""
+
+
+class _Told(HoldfastError):
+    """An error whose facts are words."""
+
+    def __init__(self, reason: str) -> None:
+        super().__init__(reason)
+        self.reason = reason
+
+    def __str__(self) -> str:
+        return self.reason
 
 
 class BadRequest(Refused):
@@ -45,26 +61,35 @@ class Unsupported(Refused):
         return f"{self.feature} is not supported by this server"
 
 
-class SandboxUnavailable(Refused):
+class SandboxUnavailable(_Told, Refused):
     """A sandbox that cannot be kept on this host; nothing is ever run without the one it was to run in."""
-
-    def __init__(self, reason: str) -> None:
-        super().__init__(reason)
-        self.reason = reason
 
     def __str__(self) -> str:
         return f"the sandbox cannot be kept on this host: {self.reason}"
 
 
-class OutOfTurn(Refused):
+class OutOfTurn(_Told, Refused):
     """A request the state of the conversation does not allow yet, or any more."""
 
-    def __init__(self, reason: str) -> None:
-        super().__init__(reason)
-        self.reason = reason
+
+class Forbidden(Refused):
+    """Something that the caller's token does not allow."""
+
+    def __init__(self, what: str, subject: str) -> None:
+        super().__init__(what, subject)
+        self.what = what
+        """``method``, ``directory``, ``path`` or ``variable``."""
+        self.subject = subject
 
     def __str__(self) -> str:
-        return self.reason
+        return f"not allowed by the token: {self.what} {self.subject!r}"
+
+
+class AuditFailed(_Told):
+    """What cannot be written down is not done."""
+
+    def __str__(self) -> str:
+        return f"the audit log cannot be written: {self.reason}"
 
 
 class _Named(Refused):
@@ -191,12 +216,8 @@ class StdinFailed(HoldfastError):
         return "the process is being terminated and takes no input"
 
 
-class SignalFailed(HoldfastError):
+class SignalFailed(_Told):
     """The system would not deliver a signal."""
-
-    def __init__(self, reason: str) -> None:
-        super().__init__(reason)
-        self.reason = reason
 
     def __str__(self) -> str:
         return f"signal not delivered: {self.reason}"
@@ -214,30 +235,22 @@ class FileFailed(HoldfastError):
         return f"{os.strerror(self.number)} (os error {self.number})"
 
 
-class FileRefused(Refused):
+class FileRefused(_Told, Refused):
     """What is there, or how it was asked for, is nothing to which this can be done."""
 
-    def __init__(self, reason: str) -> None:
+    def __init__(self, reason: str, *, bound: str = "") -> None:
         super().__init__(reason)
-        self.reason = reason
-
-    def __str__(self) -> str:
-        return self.reason
+        self.bound = bound
 
 
-class FileUnsupported(HoldfastError):
+class FileUnsupported(_Told):
     """A combination of wishes that files do not have."""
-
-    def __init__(self, reason: str) -> None:
-        super().__init__(reason)
-        self.reason = reason
-
-    def __str__(self) -> str:
-        return self.reason
 
 
 class TooManyEntries(HoldfastError):
     """A directory with more in it than can be told."""
+
+    bound = "file.entries"
 
     def __init__(self, count: int, limit: int) -> None:
         super().__init__(count, limit)
@@ -318,6 +331,7 @@ class HttpFailed(HoldfastError):
     def __init__(self, fault: HttpFault, subject: str, reason: str) -> None:
         super().__init__(fault, subject, reason)
         self.fault = fault
+        self.bound = "http.redirects" if fault is HttpFault.REDIRECTS else ""
         self.subject = subject
         """The URL, without what is secret in it; for a scheme that one."""
         self.reason = reason
@@ -329,21 +343,20 @@ class HttpFailed(HoldfastError):
 class LimitReached(HoldfastError):
     """A bound of ours, named; the same request may work later."""
 
-    def __init__(self, limit: str, value: int) -> None:
+    def __init__(self, limit: str, value: int, *, name: str = "") -> None:
         super().__init__(limit, value)
         self.limit = limit
         self.value = value
+        self.name = name
+        """As ``--limit`` calls it, or a token; empty if nobody can set it."""
+        self.bound = name or limit
 
     def __str__(self) -> str:
         return f"limit reached: {self.limit} ({self.value})"
 
 
-class LinkLost(HoldfastError):
+class LinkLost(_Told):
     """A server is gone, or cannot be reached, for good; what runs there may still run."""
-
-    def __init__(self, reason: str) -> None:
-        super().__init__(reason)
-        self.reason = reason
 
     def __str__(self) -> str:
         return f"the connection is lost: {self.reason}"

@@ -116,6 +116,10 @@ class Spec:
     terms: Terms = PLAIN
     sandbox: Sandbox | None = None
     """What the child may do; without one, all that the server's user may."""
+    variables: tuple[str, ...] | None = None
+    """Patterns of the variables it may inherit; None for all that its policy gives it."""
+    name: str = ""
+    """What its client calls it: for the record only."""
 
 
 class Kind(Enum):

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from enum import Enum, IntEnum
 
-from .value import value
+from .value import replace, value
 
 
 class Access(IntEnum):
@@ -124,6 +124,16 @@ class Rules:
                 return Access.DENY
             path = parent(path)
         return self._access[path]
+
+    def within(self, other: Rules) -> Rules:
+        """What both allow: for each path the less of the two."""
+        places = {rule.path: rule for rule in (*other.rules, *self.rules)}
+        return Rules(
+            [
+                replace(rule, access=min(self.access(path), other.access(path)))
+                for path, rule in places.items()
+            ]
+        )
 
     def above(self, rule: Rule) -> Access:
         """What would be allowed at the path of a rule if there were none for it."""

@@ -8,6 +8,7 @@ import pytest
 
 from holdfast import errors
 from holdfast.errors import (
+    AuditFailed,
     BadHeader,
     BadRequest,
     BadUrl,
@@ -15,6 +16,7 @@ from holdfast.errors import (
     FileFailed,
     FileRefused,
     FileUnsupported,
+    Forbidden,
     HandleTaken,
     HeaderFault,
     HoldfastError,
@@ -50,6 +52,8 @@ SENTENCES = [
     (Unsupported("`sandbox`"), "`sandbox` is not supported by this server"),
     (SandboxUnavailable("no kernel"), "the sandbox cannot be kept on this host: no kernel"),
     (OutOfTurn("not yet"), "not yet"),
+    (Forbidden("directory", "/x"), "not allowed by the token: directory '/x'"),
+    (AuditFailed("full"), "the audit log cannot be written: full"),
     (UnknownProcess("p"), "no process named 'p'"),
     (NameTaken("p"), "a process named 'p' exists already"),
     (StillStarting("p"), "process 'p' is starting"),
@@ -95,7 +99,7 @@ def test_every_error_has_its_sentence_here() -> None:
         for value in vars(errors).values()
         if isinstance(value, type) and issubclass(value, HoldfastError)
     }
-    abstract = {HoldfastError, Refused, errors._Named}
+    abstract = {HoldfastError, Refused, errors._Named, errors._Told}
 
     assert defined - abstract == {type(error) for error, _ in SENTENCES}
 
@@ -107,6 +111,7 @@ def test_every_error_has_its_sentence_here() -> None:
         Unsupported("x"),
         SandboxUnavailable("x"),
         OutOfTurn("x"),
+        Forbidden("path", "/x"),
         UnknownProcess("p"),
         SessionBusy("s"),
     ],
@@ -116,7 +121,8 @@ def test_what_the_caller_can_fix_is_a_refusal(error: HoldfastError) -> None:
 
 
 @pytest.mark.parametrize(
-    "error", [SpawnFailed(Fault.SYSTEM, "fork", "no memory"), StdinFailed(), LimitReached("x", 1)]
+    "error",
+    [SpawnFailed(Fault.SYSTEM, "fork", "no memory"), StdinFailed(), LimitReached("x", 1), AuditFailed("x")],
 )
 def test_what_the_caller_cannot_fix_is_none(error: HoldfastError) -> None:
     assert not isinstance(error, Refused)
@@ -139,6 +145,6 @@ def test_facts_that_nobody_gave_are_absent() -> None:
 
 def test_a_simple_error_survives_pickling() -> None:
     """Tools that run tests in other processes do that."""
-    copy = pickle.loads(pickle.dumps(LimitReached("sessions", 3)))  # noqa: S301  (our own bytes)
+    copy = pickle.loads(pickle.dumps(LimitReached("sessions", 3, name="session.sessions")))  # noqa: S301  (our own bytes)
 
-    assert (copy.limit, copy.value) == ("sessions", 3)
+    assert (copy.limit, copy.value, copy.name) == ("sessions", 3, "session.sessions")

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from itertools import permutations
+from itertools import permutations, product
 
 import pytest
 from hypothesis import given
@@ -153,3 +153,28 @@ def test_a_sandbox_confines_unless_it_allows_all_files_and_the_network(
 
 def test_where_there_are_no_sandboxes_they_are_worth_nothing() -> None:
     assert Guarantees(None, Protection.NONE, exact=False, weaknesses=(), reason="") == NO_SANDBOXES
+
+
+# Two sets of rules.
+
+PLACES = [f"/{'/'.join(names)}" for count in range(4) for names in product("ab", repeat=count)]
+SOME_RULES = st.dictionaries(st.sampled_from(PLACES), st.sampled_from(Access), max_size=6).map(
+    lambda found: Rules([Rule(path, access) for path, access in found.items()])
+)
+
+
+@given(SOME_RULES, SOME_RULES)
+def test_what_is_within_both_is_everywhere_the_less_of_the_two(first: Rules, second: Rules) -> None:
+    both = first.within(second)
+
+    for path in [*PLACES, "/a/b/a/b/a", "/ab", "/c/d"]:
+        assert both.access(path) == min(first.access(path), second.access(path))
+    assert len({rule.path for rule in both.rules}) == len(both.rules)
+
+
+@given(SOME_RULES)
+def test_rules_within_everything_or_nothing(some: Rules) -> None:
+    everything, nothing = Rules([Rule("/", WRITE)]), Rules([])
+
+    assert all(some.within(everything).access(path) == some.access(path) for path in PLACES)
+    assert all(nothing.within(some).access(path) is DENY for path in PLACES)

@@ -59,9 +59,14 @@ class _OwnEnvironment(Environment):
     def __init__(self) -> None:
         super().__init__({})
 
-    def child(self, policy: EnvPolicy | None, overlay: Mapping[str, str | None]) -> dict[str, str]:
+    def child(
+        self,
+        policy: EnvPolicy | None,
+        overlay: Mapping[str, str | None],
+        allowed: tuple[str, ...] | None = None,
+    ) -> dict[str, str]:
         own = own_environment() if policy is not None else {}
-        return Environment(own).child(policy, overlay)
+        return Environment(own).child(policy, overlay, allowed)
 
 
 class _Children:

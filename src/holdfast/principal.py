@@ -1,0 +1,79 @@
+"""Who a client is, and what it may do: the values (pure)."""
+
+from __future__ import annotations
+
+import re
+from functools import lru_cache
+
+from .value import value
+
+
+@value
+class Grant:
+    """What a token allows.  None stands for no bound: all of it."""
+
+    methods: tuple[str, ...] | None = None
+    """Patterns of methods: ``*`` is any run of characters."""
+    roots: tuple[str, ...] | None = None
+    """Absolute paths: where processes may be started, and files be reached."""
+    variables: tuple[str, ...] | None = None
+    """Patterns of the variables that processes may have, inherited or set."""
+    processes: int | None = None
+    """Processes at once, over all connections."""
+    retained_bytes: int | None = None
+    """Output kept for them together.  Over it, whoever adds drops its own oldest."""
+    connections: int | None = None
+    """Connections at once."""
+    sessions: int | None = None
+    """Sessions at once, attached or not."""
+
+    def allows_method(self, name: str) -> bool:
+        return self.methods is None or matches(name, self.methods)
+
+    def allows_variable(self, name: str) -> bool:
+        return self.variables is None or matches(name, self.variables)
+
+    def allows_path(self, path: str) -> bool:
+        """Whether an absolute path without dots is at or below one of the roots, by its text alone."""
+        return self.roots is None or any(is_below(path, root) for root in self.roots)
+
+
+EVERYTHING = Grant()
+
+Identity = tuple[str, str, bool]
+
+
+@value
+class Principal:
+    """Whoever a token was made for.  Two tokens may mean the same one and allow different things."""
+
+    name: str
+    issuer: str = ""
+    grant: Grant = EVERYTHING
+    asked: bool = True
+    """Whether it had to show a token.  No token names those who had not, not even one without a name."""
+
+    @property
+    def identity(self) -> Identity:
+        """What stays the same when the token is renewed."""
+        return self.issuer, self.name, self.asked
+
+
+ANYBODY = Principal("", asked=False)
+"""The client of a listener that asks nobody for a token: whoever can reach it."""
+
+
+def is_below(path: str, root: str) -> bool:
+    """Whether a path is a directory, or in it; both absolute and without dots."""
+    return path == root or path.startswith(root if root.endswith("/") else f"{root}/")
+
+
+def matches(name: str, patterns: tuple[str, ...]) -> bool:
+    """Whether one of the patterns is about this name, as it is spelled."""
+    return _expression(patterns).fullmatch(name) is not None
+
+
+@lru_cache(maxsize=256)
+def _expression(patterns: tuple[str, ...]) -> re.Pattern[str]:
+    alternatives = (".*".join(map(re.escape, pattern.split("*"))) for pattern in patterns)
+    return re.compile("|".join(f"(?:{each})" for each in alternatives) or "(?!)", re.DOTALL)
