@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import socket
+import ssl
 import struct
 from collections.abc import Iterable
 from typing import NamedTuple
@@ -59,17 +60,17 @@ class Wire:
         self.writer = writer
 
     @classmethod
-    async def dial(cls, url: str) -> Wire:
+    async def dial(cls, url: str, tls: ssl.SSLContext | None = None) -> Wire:
         """A plain connection to the listener at ``url``; no word is said yet."""
         if url.startswith("unix://"):
             return cls(*await asyncio.open_unix_connection(url.removeprefix("unix://")))
         parts = urlsplit(url)
-        return cls(*await asyncio.open_connection(parts.hostname, parts.port))
+        return cls(*await asyncio.open_connection(parts.hostname, parts.port, ssl=tls))
 
     @classmethod
-    async def open(cls, url: str, *, headers: Iterable[str] = ()) -> Wire:
+    async def open(cls, url: str, *, headers: Iterable[str] = (), tls: ssl.SSLContext | None = None) -> Wire:
         """A connection that has become a WebSocket."""
-        wire = await cls.dial(url)
+        wire = await cls.dial(url, tls)
         extra = "".join(f"{line}\r\n" for line in headers)
         wire.writer.write(
             b"GET / HTTP/1.1\r\nHost: test\r\nConnection: Upgrade\r\nUpgrade: websocket\r\n"
@@ -77,7 +78,11 @@ class Wire:
             + extra.encode()
             + b"\r\n"
         )
-        head = await wire.reader.readuntil(b"\r\n\r\n")
+        try:
+            head = await wire.reader.readuntil(b"\r\n\r\n")
+        except BaseException:
+            await wire.close()
+            raise
         assert head.startswith(b"HTTP/1.1 101 "), head
         return wire
 
@@ -124,7 +129,7 @@ class Wire:
 
     def abort(self) -> None:
         """Vanish, as after a crash: the server gets a reset."""
-        if self.socket.family != socket.AF_UNIX:
+        if self.socket.family != socket.AF_UNIX and self.socket.fileno() >= 0:
             self.socket.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
         self.writer.transport.abort()
 

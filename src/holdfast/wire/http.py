@@ -10,10 +10,13 @@ from http import HTTPStatus
 HEAD_LIMIT = 64 * 1024
 """Bytes of a request's head: far more than a client's, far less than a burden."""
 
-_MOST_FIELDS = 100
+MOST_FIELDS = 100
+
+_MOST_DIGITS = 19
+"""Of a length; what has more is no number of bytes that anybody could send."""
 
 _REQUEST_LINE = re.compile(rb"([!#$%&'*+.^_`|~0-9A-Za-z-]+) ([\x21-\x7e\x80-\xff]+) HTTP/1\.([01])")
-_FIELD = re.compile(rb"([!#$%&'*+.^_`|~0-9A-Za-z-]+):[ \t]*(.*?)[ \t]*", re.DOTALL)
+_FIELD = re.compile(rb"([!#$%&'*+.^_`|~0-9A-Za-z-]+):(.*)", re.DOTALL)
 _END = re.compile(rb"\r?\n\r?\n")
 
 
@@ -53,7 +56,7 @@ class Head:
         if "transfer-encoding" in self.fields:
             raise BadHead(HTTPStatus.BAD_REQUEST)
         length = self.fields.get("content-length", "0")
-        if not length.isascii() or not length.isdigit():
+        if not length.isascii() or not length.isdigit() or len(length) > _MOST_DIGITS:
             raise BadHead(HTTPStatus.BAD_REQUEST)
         return int(length)
 
@@ -93,14 +96,15 @@ def _too_large(data: bytes | bytearray) -> HTTPStatus:
 
 
 def _fields(lines: list[bytes]) -> dict[str, str]:
-    if len(lines) > _MOST_FIELDS:
+    if len(lines) > MOST_FIELDS:
         raise BadHead(HTTPStatus.REQUEST_HEADER_FIELDS_TOO_LARGE)
     fields: dict[str, str] = {}
     for line in lines:
         field = _FIELD.fullmatch(line)
         if field is None or b"\0" in line:
             raise BadHead(HTTPStatus.BAD_REQUEST)
-        name, value = field[1].decode().lower(), field[2].decode("latin-1")
+        # Not in the pattern: that would look at a long run of blanks once for each of them.
+        name, value = field[1].decode().lower(), field[2].strip(b" \t").decode("latin-1")
         fields[name] = f"{fields[name]}, {value}" if name in fields else value
     return fields
 
@@ -119,7 +123,7 @@ def answer(
     lines = [f"HTTP/1.{minor} {status.value} {_PHRASES.get(status, status.phrase)}"]
     if connection is not None:
         lines.append(f"connection: {connection}")
-    if body:
+    if body and "content-type" not in (fields or {}):
         lines.append("content-type: text/plain; charset=utf-8")
     lines += [f"{name}: {value}" for name, value in (fields or {}).items()]
     if status is not HTTPStatus.SWITCHING_PROTOCOLS:

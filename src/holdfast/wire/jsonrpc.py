@@ -7,8 +7,10 @@ to the words that name a fault, is the exec dialect's; others use the same shape
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Iterator, Sequence
+import re
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from itertools import islice
 from typing import Annotated, Any, ClassVar
 
 import msgspec
@@ -92,6 +94,8 @@ def decode(text: bytes) -> Message:
     Raises:
         Malformed: It is none; the words say why.
     """
+    if _is_too_much(text):
+        return _decode_slowly(text)
     try:
         tree = _decode(text)
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
@@ -108,6 +112,8 @@ def decode_loosely(text: bytes) -> Message:
     Raises:
         Malformed: It is none.
     """
+    if _is_too_much(text):
+        raise Malformed(f"more than {MOST_VALUES} values")
     try:
         tree = _decode(text)
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
@@ -144,41 +150,73 @@ def _check_keys(text: bytes) -> None:
 _SHORT = 2 * MOST_NESTED
 """Bytes in which nothing can be nested too deeply, nor be too many values."""
 
+_MARK = re.compile(rb'[\[{,](?:[^"\[{,]++|"(?:[^"\\]++|\\.)*+")*+', re.DOTALL)
+"""A bracket that opens or a comma, and all up to the next one that is in no string."""
+
+
+def _is_too_much(text: bytes) -> bool:
+    """Whether there are certainly too many values: told before memory is taken for all of them.
+
+    At least half of these marks stand for a value each, so twice the limit is over it.
+    """
+    most = 2 * MOST_VALUES
+    return (
+        len(text) > most
+        and text.count(b"{") + text.count(b"[") + text.count(b",") > most
+        and next(islice(_MARK.finditer(text), most, None), None) is not None
+    )
+
 
 def _is_plain(text: bytes, tree: Any) -> bool:
     """Whether the fast decoder's result can be trusted to be all there was.
 
-    It drops the first of two equal keys.  Without escapes every string of the
-    text has two quotation marks, so a text with more of them than the strings of
-    the result account for has lost some.  The counts of brackets and commas are
-    upper bounds of nesting and values.
+    It drops the first of two equal keys.  Every string of the text has two
+    quotation marks, so a text with more of them than the strings of the result
+    account for has lost some.
     """
     openings = text.count(b"{") + text.count(b"[")
     return (
-        openings <= MOST_NESTED
-        and openings + text.count(b",") < MOST_VALUES
-        and b"\\" not in text
-        and text.count(b'"') == 2 * _strings(tree)
+        _quotation_marks(text) == 2 * _strings(tree)
+        and (openings <= MOST_NESTED or not _is_deep(tree))
+        and (openings + text.count(b",") < MOST_VALUES or _values(tree) <= MOST_VALUES)
     )
 
 
+def _quotation_marks(text: bytes) -> int:
+    """How many there are, without those that are escaped inside a string."""
+    if b"\\" not in text:
+        return text.count(b'"')
+    # Backslashes are in strings only, and a run of them is read in pairs from its beginning.
+    rest = text.replace(b"\\\\", b"")
+    return rest.count(b'"') - rest.count(b'\\"')
+
+
 def _strings(tree: Any) -> int:
-    """Keys and string values in ``tree``."""
-    if type(tree) is str:
-        return 1
-    members: Iterable[Any]
-    if type(tree) is dict:
-        count, members = len(tree), tree.values()
-    elif type(tree) is list:
-        count, members = 0, tree
-    else:
-        return 0
-    for member in members:
-        kind = type(member)
-        if kind is str:
+    """Keys and string values in ``tree``; takes any depth."""
+    line, count = [tree], 0
+    while line:
+        node = line.pop()
+        if type(node) is dict:
+            count += len(node)
+            line += node.values()
+        elif type(node) is list:
+            line += node
+        elif type(node) is str:
             count += 1
-        elif kind is dict or kind is list:
-            count += _strings(member)
+    return count
+
+
+def _values(tree: Any) -> int:
+    """Values in ``tree``, itself and all arrays and objects included."""
+    line, count = [tree], 1
+    while line:
+        node = line.pop()
+        if type(node) is dict:
+            count += len(node)
+            line += node.values()
+        elif type(node) is list:
+            count += len(node)
+            line += node
     return count
 
 

@@ -10,6 +10,8 @@ from __future__ import annotations
 
 import re
 
+import msgspec
+
 MOST_VALUES = 262_144
 """JSON values per message; each scalar, array and object counts, keys do not."""
 
@@ -17,9 +19,23 @@ MOST_NESTED = 127
 """Arrays and objects inside each other."""
 
 _BLANK = re.compile(rb"[ \t\n\r]*")
-_PLAIN = re.compile(rb'[^"\\\x00-\x1f]*')
+# One call for the whole of a string: millions of escapes must not be as many steps of ours.  Possessive
+# throughout, or the matcher would keep a note of each of them.
+_SOUND = re.compile(
+    rb'(?:[^"\\\x00-\x1f]*+\\(?:["\\/bfnrt]|u(?:[0-9a-cA-CefEF][0-9a-fA-F]{3}|[dD][0-7][0-9a-fA-F]{2}'
+    rb'|[dD][89abAB][0-9a-fA-F]{2}\\u[dD][c-fC-F][0-9a-fA-F]{2})))*+[^"\\\x00-\x1f]*+'
+)
 _NUMBER = re.compile(rb"-?(?:0|[1-9][0-9]*)(?:\.[0-9]+)?(?:[eE][+-]?[0-9]+)?")
 _NUMBER_START = re.compile(rb"-?(?:(?:0|[1-9][0-9]*)(?:\.(?:[0-9]+(?:[eE][+-]?)?)?|[eE][+-]?)?)?")
+# Members of arrays and objects in which nothing can be wrong; the only comma in each is the first.
+_SIMPLE = (
+    rb"(?:-?+(?:0|[1-9][0-9]*+)(?:\.[0-9]++)?+(?:[eE][+-]?+[0-9]++)?+|true|false|null|\[\]|\{\}"
+    rb'|"[^",\\\x00-\x1f\x80-\xff]*+")'
+)
+_ELEMENTS = re.compile(rb"(?:[ \t\n\r]*+,[ \t\n\r]*+%b(?=[ \t\n\r,\]])){1,1000}+" % _SIMPLE)
+_KEY = re.compile(rb'[ \t\n\r]*+"([^"\\\x00-\x1f\x80-\xff]*+)"[ \t\n\r]*+:')
+_MEMBER = re.compile(rb"[ \t\n\r]*+,%b[ \t\n\r]*+%b(?=[ \t\n\r,}])" % (_KEY.pattern, _SIMPLE))
+_text = msgspec.json.Decoder(str).decode
 _WORDS = {0x6E: b"null", 0x74: b"true", 0x66: b"false"}
 
 
@@ -90,68 +106,50 @@ class _Scanner:
         taken = self.text[self.at : end]
         if rest.isdigit():
             return True  # After a leading zero.
-        return (rest == b"." and not {b".", b"e", b"E"} & {taken[i : i + 1] for i in range(len(taken))}) or (
-            rest in (b"e", b"E") and b"e" not in taken.lower()
+        has_exponent = b"e" in taken or b"E" in taken
+        return (rest == b"." and b"." not in taken and not has_exponent) or (
+            rest in (b"e", b"E") and not has_exponent
         )
 
-    def string(self) -> str:
-        """Read a string; return what it says."""
+    def string(self) -> bytes:
+        """Read a string; return it as it was written, between its quotation marks."""
         text = self.text
+        start = self.at + 1
+        match = _SOUND.match(text, start)
+        assert match is not None
+        self.at = match.end()
+        if self.at >= len(text):
+            raise self.fault("EOF while parsing a string", self.at)
+        byte = text[self.at]
         self.at += 1
-        pieces: list[bytes] = []
-        while True:
-            match = _PLAIN.match(text, self.at)
-            assert match is not None
-            pieces.append(match.group())
-            self.at = match.end()
-            if self.at >= len(text):
-                raise self.fault("EOF while parsing a string", self.at)
-            byte = text[self.at]
-            self.at += 1
-            if byte == 0x22:
-                break
-            if byte != 0x5C:
-                raise self.fault("control character (\\u0000-\\u001F) found while parsing a string", self.at)
-            pieces.append(self.escape().encode())
+        if byte == 0x5C:
+            raise self.bad_escape()
+        if byte != 0x22:
+            raise self.fault("control character (\\u0000-\\u001F) found while parsing a string", self.at)
+        written = match.group()
         try:
-            return b"".join(pieces).decode()
+            written.decode()
         except UnicodeDecodeError:
             raise self.fault("invalid unicode code point", self.at) from None
+        return written
 
-    def escape(self) -> str:
+    def bad_escape(self) -> Malformed:
+        """What is wrong with the escape whose backslash was just taken."""
         if self.at >= len(self.text):
-            raise self.fault("EOF while parsing a string", self.at)
-        byte = self.text[self.at : self.at + 1]
+            return self.fault("EOF while parsing a string", self.at)
         self.at += 1
-        if byte != b"u":
-            plain = {
-                b'"': '"',
-                b"\\": "\\",
-                b"/": "/",
-                b"b": "\b",
-                b"f": "\f",
-                b"n": "\n",
-                b"r": "\r",
-                b"t": "\t",
-            }
-            if byte not in plain:
-                raise self.fault("invalid escape", self.at)
-            return plain[byte]
-        high = self.hex4()
-        if 0xDC00 <= high <= 0xDFFF:
-            raise self.fault("lone leading surrogate in hex escape", self.at)
-        if not 0xD800 <= high <= 0xDBFF:
-            return chr(high)
+        if self.text[self.at - 1] != 0x75:
+            return self.fault("invalid escape", self.at)
+        if 0xDC00 <= self.hex4() <= 0xDFFF:
+            return self.fault("lone leading surrogate in hex escape", self.at)
         for wanted in b"\\u":
             if self.at >= len(self.text):
-                raise self.fault("EOF while parsing a string", self.at)
+                return self.fault("EOF while parsing a string", self.at)
             self.at += 1
             if self.text[self.at - 1] != wanted:
-                raise self.fault("unexpected end of hex escape", self.at)
-        low = self.hex4()
-        if not 0xDC00 <= low <= 0xDFFF:
-            raise self.fault("lone leading surrogate in hex escape", self.at)
-        return chr(0x10000 + ((high - 0xD800) << 10) + low - 0xDC00)
+                return self.fault("unexpected end of hex escape", self.at)
+        self.hex4()
+        return self.fault("lone leading surrogate in hex escape", self.at)
 
     def hex4(self) -> int:
         digits = self.text[self.at : self.at + 4]
@@ -166,7 +164,7 @@ class _Scanner:
 
     def value(self) -> None:
         """Read one value, whatever is inside it, without recursion."""
-        open_keys: list[set[str] | None] = []  # An object's keys so far; None for an array.
+        open_keys: list[set[bytes] | None] = []  # An object's keys so far; None for an array.
         while True:
             closed = self.begin(open_keys)
             while closed:
@@ -174,7 +172,7 @@ class _Scanner:
                     return
                 closed = self.follow(open_keys)
 
-    def begin(self, open_keys: list[set[str] | None]) -> bool:
+    def begin(self, open_keys: list[set[bytes] | None]) -> bool:
         """Read the start of a value; say whether that was all of it."""
         first = self.peek()
         self.values += 1
@@ -203,9 +201,11 @@ class _Scanner:
         open_keys.pop()
         return True
 
-    def follow(self, open_keys: list[set[str] | None]) -> bool:
+    def follow(self, open_keys: list[set[bytes] | None]) -> bool:
         """After a value in a container: read up to the next one, or the container's end."""
         keys = open_keys[-1]
+        if len(open_keys) < MOST_NESTED:
+            self.skip_simple(keys)
         end, container = (0x5D, "a list") if keys is None else (0x7D, "an object")
         byte = self.peek()
         if byte == end:
@@ -223,16 +223,41 @@ class _Scanner:
             raise self.fault("EOF while parsing a value", self.at)
         return False
 
-    def key(self, open_keys: list[set[str] | None], container: str) -> None:
+    def skip_simple(self, keys: set[bytes] | None) -> None:
+        """Read on over simple members, as far as none is there twice and there may be more values."""
+        text, at = self.text, self.at
+        if keys is None:
+            if (match := _ELEMENTS.match(text, at)) is not None:
+                count = text.count(b",", at, match.end())
+                if self.values + count <= MOST_VALUES:
+                    self.values += count
+                    self.at = match.end()
+            return
+        while self.values < MOST_VALUES and (match := _MEMBER.match(text, self.at)) is not None:
+            name = match[1]
+            if name in keys:
+                return
+            keys.add(name)
+            self.values += 1
+            self.at = match.end()
+
+    def key(self, open_keys: list[set[bytes] | None], container: str) -> None:
         """Read a member's key and its colon."""
-        if self.peek() != 0x22:
-            raise self.unexpected("key must be a string", container)
-        name = self.string()
-        byte = self.peek()
         keys = open_keys[-1]
         assert keys is not None
+        match = _KEY.match(self.text, self.at)
+        if match is not None and match[1] not in keys:
+            keys.add(match[1])
+            self.at = match.end()
+            return
+        if self.peek() != 0x22:
+            raise self.unexpected("key must be a string", container)
+        written = self.string()
+        name = _text(b'"%b"' % written).encode() if b"\\" in written else written
+        byte = self.peek()
         if name in keys:
-            raise self.fault(f"duplicate JSON object key `{name}`", self.at + (byte == 0x7D))
+            words = f"duplicate JSON object key `{name.decode()}`"
+            raise self.fault(words, self.at + (byte == 0x7D))
         keys.add(name)
         if byte != 0x3A:
             raise self.unexpected("expected `:`", "an object")

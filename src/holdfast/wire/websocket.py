@@ -44,10 +44,12 @@ class CloseCode(IntEnum):
 class Violation(Exception):
     """The peer broke the rules; the connection ends with this code and reason."""
 
-    def __init__(self, code: CloseCode, reason: str) -> None:
+    def __init__(self, code: CloseCode, reason: str, *, limit: str = "") -> None:
         super().__init__(code, reason)
         self.code = code
         self.reason = reason
+        self.limit = limit
+        """The limit that it is over, if it is one."""
 
 
 def accept_key(key: str) -> str:
@@ -103,9 +105,9 @@ _MASKING = {4: "frames from a client must be masked", 0: "frames from a server m
 class FrameReader:
     """Turns bytes into frames of control and whole messages."""
 
-    __slots__ = ("_frame_limit", "_key", "_message", "_message_limit", "_op", "_partial", "_size", "parsed")
+    __slots__ = ("_frame_limit", "_key", "_message", "_message_limit", "_op", "_partial", "parsed")
 
-    def __init__(self, *, frame_limit: int, message_limit: int, masked: bool = True) -> None:
+    def __init__(self, frame_limit: int, message_limit: int, *, masked: bool = True) -> None:
         """``masked`` says whose frames these are: those of clients are, those of servers are not."""
         self._key = 4 if masked else 0  # Bytes of it.
         self.parsed = 0
@@ -114,8 +116,7 @@ class FrameReader:
         self._message_limit = message_limit
         # Made when first needed: an idle connection holds neither.
         self._partial: bytearray | None = None
-        self._message: list[bytes] | None = None
-        self._size = 0  # Of the message so far.
+        self._message: bytearray | None = None
         self._op = TEXT
 
     def feed(self, data: memoryview) -> Iterator[tuple[int, Any]]:
@@ -194,20 +195,19 @@ class FrameReader:
         if (op == CONTINUATION) is (self._message is None):
             raise Violation(CloseCode.PROTOCOL_ERROR, "fragments are out of order")
         if length > self._frame_limit:
-            raise Violation(
-                CloseCode.TOO_BIG, f"frame of {length} bytes is over the limit of {self._frame_limit}"
-            )
-        if self._message is not None and self._size + length > self._message_limit:
-            raise Violation(CloseCode.TOO_BIG, f"message is over the limit of {self._message_limit} bytes")
+            reason = f"frame of {length} bytes is over the limit of {self._frame_limit}"
+            raise Violation(CloseCode.TOO_BIG, reason, limit="connection.frame_bytes")
+        if self._message is not None and len(self._message) + length > self._message_limit:
+            reason = f"message is over the limit of {self._message_limit} bytes"
+            raise Violation(CloseCode.TOO_BIG, reason, limit="connection.message_bytes")
 
     def _fragment(self, op: int, payload: bytes, *, final: bool) -> Iterator[tuple[int, bytes]]:
         if self._message is None:
-            self._op, self._message, self._size = op, [], 0
-        if payload:  # Empty fragments are legal, and there may be any number of them.
-            self._message.append(payload)
-            self._size += len(payload)
+            self._op, self._message = op, bytearray()
+        # Joined at once: a message may come in millions of fragments, and an object for each costs far more.
+        self._message += payload
         if final:
-            whole, self._message = b"".join(self._message), None
+            whole, self._message = bytes(self._message), None
             yield self._op, _checked(self._op, whole)
 
 

@@ -142,6 +142,7 @@ def test_the_length_of_a_body_is_known() -> None:
         {"content-length": "x"},
         {"content-length": "²"},
         {"content-length": "1, 1"},
+        {"content-length": "9" * 5000},
         {"transfer-encoding": "chunked"},
     ],
 )
@@ -151,6 +152,15 @@ def test_a_body_of_unknown_length_is_refused(fields: dict[str, str]) -> None:
         _ = Head("POST", "/", 1, fields).body_length
 
     assert caught.value.status is HTTPStatus.BAD_REQUEST
+
+
+def test_a_long_run_of_blanks_costs_no_more_than_other_bytes() -> None:
+    """Nobody else is served while a head is read: at a minute each, a few requests would stop a server."""
+    blanks = " " * (HEAD_LIMIT - 100)
+
+    for _ in range(10):
+        assert head_of(f"GET / HTTP/1.1\r\na:{blanks}x\r\nb: y \r\n\r\n").fields == {"a": "x", "b": "y"}
+        assert head_of(f"GET / HTTP/1.1\r\na: x{blanks}x\r\n\r\n").fields == {"a": f"x{blanks}x"}
 
 
 # Out.

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import contextlib
+
 import pytest
 
 from holdfast.wire.scan import MOST_NESTED, MOST_VALUES, Malformed, scan, trailing
+from tests.fakes.work import steps
 
 BEFORE = b'{"id":1,"method":"environment/status","params":'
 """47 bytes: what follows begins in column 48."""
@@ -274,3 +277,44 @@ def test_what_comes_after_the_value_is_named(tail: bytes, position: str) -> None
 
 def test_blanks_may_come_after_the_value() -> None:
     trailing(b"{} \t\r\n", 2)
+
+
+MANY = 50_000
+
+
+@pytest.mark.parametrize(
+    "value",
+    [
+        b'"%b"' % (b"\\n" * MANY),
+        b'"%b"' % (b"a\\u00e9" * MANY),
+        b'"%b"' % (b"\\ud83d\\ude00" * MANY),
+        b'"%b\\x"' % (b"\\n" * MANY),
+        b"9" * MANY + b".",
+        b"[%b1]" % (b"1, " * MANY),
+        b"[%b1]" % (b"[],{} ," * MANY),
+        b'[%b"x"]' % (b'"a",true,' * MANY),
+    ],
+    ids=["escapes", "hex escapes", "pairs", "a bad one", "digits", "numbers", "containers", "scalars"],
+)
+def test_what_is_plain_to_see_is_passed_over_in_few_steps(value: bytes) -> None:
+    """The time of everybody goes by while one client's text is read."""
+
+    def work() -> None:
+        with contextlib.suppress(Malformed):
+            scan(b'{"a":%b}' % value)
+
+    assert steps(work) < MANY / 5
+
+
+@pytest.mark.parametrize("name", [b"a", b"\\u0061"])
+@pytest.mark.parametrize("value", [b"1", b"[1]"])
+def test_a_repeated_key_is_found_among_simple_members(name: bytes, value: bytes) -> None:
+    """However it was written."""
+    words = complaint(b'{"b":1,"a":1,"c":2,"%b":%b,"d":3}' % (name, value))
+
+    assert words.startswith("duplicate JSON object key `a` at line 1 column ")
+
+
+def test_simple_members_do_not_hide_what_is_nested_too_deeply() -> None:
+    """An empty array is one level too."""
+    assert complaint(b"[" * MOST_NESTED + b"1,[]").startswith("recursion limit exceeded")

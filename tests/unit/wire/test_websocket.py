@@ -22,6 +22,7 @@ from holdfast.wire.websocket import (
     close_reason,
     header,
 )
+from tests.fakes.work import peak_memory
 
 MASK = b"\x01\x80\x00\xfe"
 
@@ -190,6 +191,14 @@ def test_what_came_before_a_violation_is_still_given() -> None:
     assert next(events) == (TEXT, b"good")
     with pytest.raises(Violation):
         next(events)
+
+
+def test_a_message_takes_no_more_memory_for_coming_in_many_fragments() -> None:
+    """The smaller the fragments, the more an object for each would cost."""
+    data = memoryview(frame(TEXT, b"ab", final=False) + frame(CONTINUATION, b"cd", final=False) * 10_000)
+    reader = FrameReader(frame_limit=100, message_limit=len(data))
+
+    assert peak_memory(lambda: list(reader.feed(data))) < 200_000
 
 
 def test_a_frame_of_exactly_the_limit_passes() -> None:

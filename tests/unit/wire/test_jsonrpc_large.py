@@ -1,0 +1,66 @@
+"""Messages that cost more than others: many values, many escapes, much of everything."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+
+import pytest
+
+from holdfast.wire import jsonrpc
+from holdfast.wire.jsonrpc import Malformed, Message, Request
+from holdfast.wire.scan import MOST_VALUES
+from tests.fakes.work import peak_memory, steps
+
+
+@pytest.mark.parametrize("read", [jsonrpc.decode, jsonrpc.decode_loosely])
+def test_far_too_many_values_are_refused_before_memory_is_taken_for_them(
+    read: Callable[[bytes], Message],
+) -> None:
+    """A text of 64 MiB could become gigabytes."""
+    text = b'{"id":1,"method":"x","params":[%b1]}' % (b"[],{}," * 2 * MOST_VALUES)
+
+    def work() -> None:
+        with pytest.raises(Malformed, match=f"{MOST_VALUES}"):
+            read(text)
+
+    assert peak_memory(work) < len(text)
+
+
+@pytest.mark.parametrize("read", [jsonrpc.decode, jsonrpc.decode_loosely])
+def test_what_looks_like_many_values_may_be_a_text(read: Callable[[bytes], Message]) -> None:
+    """Commas and brackets in strings are letters like others."""
+    text = b'%b\\"' % (b"[,{" * 2 * MOST_VALUES)
+
+    message = read(b'{"id":1,"method":"x","params":["%b"]}' % text)
+
+    assert message == Request(1, "x", [text.decode().replace('\\"', '"')])
+
+
+@pytest.mark.parametrize("text", [rb"\n", rb"\\", rb"\"", rb"\\\"", rb"\\n\"\\", rb"\u0022", rb"\u005c\""])
+def test_a_message_with_escapes_needs_no_second_look(text: bytes) -> None:
+    """Scripts are full of them."""
+    whole = b'{"id":1,"method":"x","params":{"a":"%b","%b":1}}' % (text * 10_000, text)
+
+    assert steps(lambda: jsonrpc.decode(whole)) < 200
+    assert jsonrpc.decode(whole) == Request(1, "x", json.loads(whole)["params"])
+
+
+@pytest.mark.parametrize("text", [rb"\n", rb"\\", rb"\"", rb"\\\""])
+def test_a_repeated_key_is_found_among_escapes(text: bytes) -> None:
+    """The quotation marks of texts are not those of keys."""
+    whole = b'{"id":1,"method":"x","params":{"%b":"%b","%b":1}}' % (text, text * 200, text)
+
+    with pytest.raises(Malformed, match="duplicate JSON object key"):
+        jsonrpc.decode(whole)
+
+
+@pytest.mark.parametrize(("member", "values"), [(b"1,", 1), (b"{},", 1), (b'{"a":1},', 2)])
+def test_as_many_values_as_allowed_pass_in_any_shape(member: bytes, values: int) -> None:
+    """The limit is on values, not on how they are arranged."""
+    rest = MOST_VALUES - 6  # Those of the message, and the last two.
+    whole = b'{"id":1,"method":"x","params":[%b1,1]}' % (member * (rest // values))
+
+    assert isinstance(jsonrpc.decode(whole), Request)
+    with pytest.raises(Malformed, match="exceeds the limit"):
+        jsonrpc.decode(b'{"a":1,' + whole[1:])
