@@ -6,11 +6,31 @@ answers of other servers.
 
 from __future__ import annotations
 
-from typing import Any
+from collections.abc import Callable
+from typing import Any, TypeVar
 
 import msgspec
 
 from holdfast.dialects.shapes import Shape
+
+T = TypeVar("T")
+
+
+def reader(kind: type[T]) -> Callable[[bytes | msgspec.Raw], T]:
+    """A decoder of what a server sent; all it raises is ``msgspec.DecodeError``.
+
+    The decoder itself has other words for texts that are not UTF-8 and for what is nested too
+    deeply, and sees either only in the parts that it does not pass over.
+    """
+    decode = msgspec.json.Decoder(kind).decode
+
+    def read(text: bytes | msgspec.Raw) -> T:
+        try:
+            return decode(text)
+        except (UnicodeDecodeError, RecursionError) as error:
+            raise msgspec.DecodeError(str(error)) from None
+
+    return read
 
 
 class ErrorBody(Shape):

@@ -12,6 +12,7 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 from holdfast.errors import (
+    AuditFailed,
     BadHeader,
     BadRequest,
     BadUrl,
@@ -19,6 +20,7 @@ from holdfast.errors import (
     FileFailed,
     FileRefused,
     FileUnsupported,
+    Forbidden,
     HandleTaken,
     HeaderFault,
     HoldfastError,
@@ -96,7 +98,7 @@ _TEXTS: dict[int, tuple[tuple[str, _Maker], ...]] = {
         (r"the sandbox cannot be kept on this host: (.*)", lambda found: SandboxUnavailable(found[1])),
         (r"(.*) is not supported by this server", lambda found: Unsupported(found[1])),
     ),
-    METHOD_NOT_FOUND: ((r".* does not implement (`.*`) yet", lambda found: Unsupported(found[1])),),
+    METHOD_NOT_FOUND: ((r"[^`]* does not implement (`.*`) yet", lambda found: Unsupported(found[1])),),
     NOT_FOUND: ((r"unknown file handle `(.*)`", lambda found: UnknownHandle(found[1])),),
     SESSION_ATTACHED: (
         (r"session (.*) is already attached to another connection", lambda found: SessionBusy(found[1])),
@@ -104,6 +106,7 @@ _TEXTS: dict[int, tuple[tuple[str, _Maker], ...]] = {
     INTERNAL_ERROR: (
         (r"failed to write to process stdin", lambda found: StdinFailed()),
         (r"failed to signal process: (.*)", lambda found: SignalFailed(found[1])),
+        (r"the audit log cannot be written: (.*)", lambda found: AuditFailed(found[1])),
         (
             r"fs/readDirectory returned (\d{1,18}) entries; limit is (\d{1,18})",
             lambda found: TooManyEntries(int(found[1]), int(found[2])),
@@ -134,7 +137,10 @@ def error_of(body: ErrorBody, method: str = "") -> HoldfastError:
     if "fault" in data and "subject" in data:
         return _spawn_failed(data)
     if "limit" in data and "value" in data:
-        return LimitReached(str(data["limit"]), _number(data, "value") or 0)
+        most, name = _number(data, "value") or 0, _text(data, "name")
+        return LimitReached(_text(data, "limit"), most, name=name)
+    if "forbidden" in data and "subject" in data:
+        return Forbidden(_text(data, "forbidden"), _text(data, "subject"))
     if body.code == INTERNAL_ERROR and method in ("", "http/request"):
         for pattern, fault in _HTTP:
             if (found := pattern.fullmatch(body.message)) is not None:
@@ -166,9 +172,7 @@ def _spawn_failed(data: Mapping[str, Any]) -> HoldfastError:
         fault = Fault(data["fault"])
     except ValueError:
         fault = Fault.SYSTEM
-    return SpawnFailed(
-        fault, str(data["subject"]), str(data.get("reason", "")), number=_number(data, "errno")
-    )
+    return SpawnFailed(fault, _text(data, "subject"), _text(data, "reason"), number=_number(data, "errno"))
 
 
 def _http_failed(fault: HttpFault, subject: str, data: Mapping[str, Any]) -> HttpFailed:
@@ -176,7 +180,12 @@ def _http_failed(fault: HttpFault, subject: str, data: Mapping[str, Any]) -> Htt
     words = [each.value for each in HttpFault]
     if data.get("fault") in words:
         fault = HttpFault(data["fault"])
-    return HttpFailed(fault, subject, str(data.get("reason", fault.value)))
+    return HttpFailed(fault, subject, _text(data, "reason") or fault.value)
+
+
+def _text(data: Mapping[str, Any], name: str) -> str:
+    value = data.get(name)
+    return "" if value is None or isinstance(value, dict | list) else str(value)
 
 
 def _number(data: Mapping[str, Any], name: str) -> int | None:

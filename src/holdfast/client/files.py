@@ -18,7 +18,7 @@ import msgspec
 
 from holdfast.config import MIB
 from holdfast.dialects import base64
-from holdfast.errors import FileFailed, FileRefused, FileUnsupported, OutcomeUnknown
+from holdfast.errors import BadRequest, FileFailed, FileRefused, FileUnsupported, OutcomeUnknown
 from holdfast.files import (
     DirEntry,
     FileWatch,
@@ -33,6 +33,7 @@ from holdfast.files import (
 from holdfast.sandbox import Sandbox
 
 from . import file_answers as a
+from .answers import reader
 from .handle import BLOCK, HeldFile, RemoteFile
 from .link import Link
 from .missing import Missing
@@ -85,7 +86,7 @@ class RemoteFiles:
             if found is not None and found.file and found.size > min(at_once, _READ_MOST):
                 if follow:
                     file = await self._open(path, Purpose.READ, sandbox, found)
-                    return file if found.size > at_once else await _all_of(file)
+                    return file if found.size > at_once else await _all_of(file, at_once)
                 if found.size > _READ_MOST:
                     raise FileUnsupported("a file of this size cannot be read without following links")
             try:
@@ -176,7 +177,9 @@ class RemoteFiles:
             "followDirectorySymlinks": terms.follow,
             "pruneHiddenDirectories": terms.prune,
         }
-        return _walk(await self._ask("fs/walk", path, sandbox, _walk_result, options=options), terms)
+        return await self._ask(
+            "fs/walk", path, sandbox, lambda raw: _walk(_walk_result(raw), terms), options=options
+        )
 
     async def remove(
         self,
@@ -298,26 +301,31 @@ def _inside(sandbox: Sandbox | None) -> dict[str, Any]:
     return {} if sandbox is None else {"sandbox": context_of(sandbox)}
 
 
-async def _all_of(file: RemoteFile) -> bytes:
+async def _all_of(file: RemoteFile, most: int) -> bytes | OpenFile:
+    """All that is in it; if that has become more than ``most``, the open file."""
+    pieces, size = [], 0
     try:
-        pieces, offset = [], 0
-        while data := await file.read(offset, BLOCK):
+        while size <= most and (data := await file.read(size, BLOCK)):
             pieces.append(data)
-            offset += len(data)
-        return b"".join(pieces)
-    finally:
+            size += len(data)
+    except BaseException:
         file.close()
+        raise
+    if size > most:
+        return file
+    file.close()
+    return b"".join(pieces)
 
 
 # What is answered.
 
 
 def _read_file(raw: msgspec.Raw) -> bytes:
-    return base64.decode(msgspec.json.decode(raw, type=a.ReadFileResult).data_base64)
+    return base64.decode(_file_result(raw).data_base64)
 
 
 def _metadata(raw: msgspec.Raw) -> Metadata:
-    found = msgspec.json.decode(raw, type=a.GetMetadataResult)
+    found = _metadata_result(raw)
     return Metadata(
         directory=found.is_directory,
         file=found.is_file,
@@ -329,17 +337,20 @@ def _metadata(raw: msgspec.Raw) -> Metadata:
 
 
 def _canonical(raw: msgspec.Raw) -> str:
-    return path_of(msgspec.json.decode(raw, type=a.CanonicalizeResult).path)
+    return path_of(_canonical_result(raw).path)
 
 
 def _entries(raw: msgspec.Raw) -> Sequence[DirEntry]:
-    found = msgspec.json.decode(raw, type=a.ReadDirectoryResult).entries
+    found = _directory_result(raw).entries
     return [DirEntry(_name(entry), entry.is_directory, entry.is_file) for entry in found]
 
 
 def _name(entry: a.DirectoryEntry) -> str:
-    """The exact name, where the server tells it."""
-    return entry.file_name if entry.path is None else path_of(entry.path).rpartition("/")[2]
+    """The exact name, where the server tells it; never a way to somewhere else."""
+    name = entry.file_name if entry.path is None else path_of(entry.path).rpartition("/")[2]
+    if name in ("", ".", "..") or "/" in name or "\0" in name:
+        raise BadRequest(f"{name!r} is no name in a directory")
+    return name
 
 
 def _walk(found: a.WalkResult, terms: WalkTerms) -> Walk:
@@ -364,4 +375,8 @@ def _walk(found: a.WalkResult, terms: WalkTerms) -> Walk:
     return walk
 
 
-_walk_result = msgspec.json.Decoder(a.WalkResult).decode
+_file_result = reader(a.ReadFileResult)
+_metadata_result = reader(a.GetMetadataResult)
+_canonical_result = reader(a.CanonicalizeResult)
+_directory_result = reader(a.ReadDirectoryResult)
+_walk_result = reader(a.WalkResult)

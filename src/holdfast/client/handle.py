@@ -19,6 +19,7 @@ from holdfast.errors import FileFailed, FileRefused, HandleTaken, OutcomeUnknown
 from holdfast.files import Metadata
 
 from . import file_answers as a
+from .answers import reader
 from .link import Link
 
 BLOCK = MIB
@@ -76,21 +77,29 @@ class RemoteFile:
             raise FileFailed(errno.EINVAL)
         pieces, done = [], 0
         while done < length:
-            block = await self._read_block(offset + done, min(length - done, BLOCK))
-            data = base64.decode(block.chunk)
+            data, last = await self._read_block(offset + done, min(length - done, BLOCK))
             pieces.append(data)
             done += len(data)
-            if block.eof or not data:
+            if last or not data:
                 break
         return b"".join(pieces)
 
-    async def _read_block(self, offset: int, length: int) -> a.ReadBlockResult:
+    async def _read_block(self, offset: int, length: int) -> tuple[bytes, bool]:
+        """Bytes, and whether they are the last ones."""
         params = {**self._handle, "offset": offset, "len": length}
+
+        def block(raw: msgspec.Raw) -> tuple[bytes, bool]:
+            found = _block(raw)
+            data = base64.decode(found.chunk)
+            if len(data) > length:
+                raise ValueError("more than was asked for")
+            return data, found.eof
+
         fresh = 0
         while True:
             try:
                 # Never repeated as it is: on another connection there is no such handle.
-                return await self._link.call("fs/readBlock", params, _block, repeat=False)
+                return await self._link.call("fs/readBlock", params, block, repeat=False)
             except OutcomeUnknown:
                 pass
             except UnknownHandle:
@@ -172,4 +181,4 @@ class HeldFile:
         self._data = None
 
 
-_block = msgspec.json.Decoder(a.ReadBlockResult).decode
+_block = reader(a.ReadBlockResult)

@@ -52,7 +52,7 @@ async def shake_hands(ask: Ask, client_name: str, session: str | None, features:
     forgotten = session is not None and answer is None
     if answer is None:
         answer = await ask("initialize", about)
-    result = msgspec.json.decode(answer, type=a.InitializeResult)
+    result = _result(answer)
     extensions = result.environment_info.capabilities.holdfast
     return Greeting(
         result.session_id,
@@ -60,3 +60,6 @@ async def shake_hands(ask: Ask, client_name: str, session: str | None, features:
         frozenset(extensions.features if extensions else ()),
         forgotten,
     )
+
+
+_result = a.reader(a.InitializeResult)

@@ -30,6 +30,7 @@ from holdfast.dialects.shapes import Shape
 from holdfast.errors import BadRequest, HoldfastError, HttpFailed, HttpFault, LinkLost
 from holdfast.web import HttpRequest
 
+from .answers import reader
 from .calls import Answer
 from .link import Link
 
@@ -62,6 +63,10 @@ class _BodyDelta(Shape):
     delta_base64: str
     done: bool
     error: str | None = None
+
+
+_result = reader(_Result)
+_body_delta = reader(_BodyDelta)
 
 
 class RemoteHttp:
@@ -103,7 +108,7 @@ class RemoteHttp:
 
     def notified(self, params: msgspec.Raw) -> None:
         """Take ``http/request/bodyDelta``."""
-        told = msgspec.json.decode(params, type=_BodyDelta)
+        told = _body_delta(params)
         response = self._responses.get(told.request_id)
         if response is None:
             return
@@ -158,7 +163,7 @@ class RemoteResponse:
         try:
             if isinstance(answer, HoldfastError):
                 raise self._about(answer)
-            found = msgspec.json.decode(answer, type=_Result)
+            found = _result(answer)
         except HoldfastError as error:
             self.head.set_exception(error)
         except msgspec.DecodeError as error:

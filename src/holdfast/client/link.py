@@ -50,7 +50,7 @@ _MOST_CALLS = 4096
 _GOODBYE_SECONDS = 5.0
 """How long the end of a session may take, and all that is in it, before we leave anyway."""
 
-_decode = msgspec.json.Decoder(a.Envelope).decode
+_decode = a.reader(a.Envelope)
 
 T = TypeVar("T")
 
@@ -244,7 +244,7 @@ class Link:
         answer = await self._answer(method, params, repeat=repeat)
         try:
             return kind(answer)
-        except (msgspec.DecodeError, ValueError, BadRequest) as error:
+        except (msgspec.DecodeError, ValueError, OverflowError, BadRequest) as error:
             raise LinkLost(f"the server's answer to {method} makes no sense: {error}") from error
 
     async def room(self) -> None:
@@ -332,7 +332,7 @@ class Link:
             return
         try:
             envelope = _decode(bytes(message))
-        except (msgspec.DecodeError, UnicodeDecodeError):
+        except msgspec.DecodeError:
             self._cut("the server sent something that is no message")
             return
         if envelope.method is not None:

@@ -15,6 +15,7 @@ import msgspec
 from holdfast.errors import HoldfastError
 
 from . import file_answers as a
+from .answers import reader
 from .calls import Answer
 from .link import Link
 from .uris import uri_of
@@ -50,7 +51,7 @@ class Missing:
         watch.call = self._link.ask("fs/watchMissing", params, watch.take)
 
     def notified(self, params: msgspec.Raw) -> None:
-        number = msgspec.json.decode(params, type=a.MissingChanged).watch_id
+        number = _changed(params).watch_id
         if self._watch is not None and self._watch.number == number:
             self._watch.tell()
 
@@ -95,7 +96,7 @@ class RemoteWatch:
             self._fail(answer)
             return
         try:
-            watching = msgspec.json.decode(answer, type=a.WatchMissingResult).watching
+            watching = _watching(answer).watching
         except msgspec.DecodeError:
             watching = False
         if self.answered.done():
@@ -120,3 +121,7 @@ class RemoteWatch:
 
     def stop(self) -> None:
         self._owner.end(self)
+
+
+_changed = reader(a.MissingChanged)
+_watching = reader(a.WatchMissingResult)

@@ -104,9 +104,10 @@ class RemoteProcess(Following):
 
     async def _write(self, data: bytes, key: str) -> WriteStatus:
         params = self.about(chunk=base64.encode(data).decode(), writeId=key)
-        return self._status(await self._ask("process/write", params, _write_result))
+        return await self._ask("process/write", params, self._status)
 
-    def _status(self, answer: a.WriteResult) -> WriteStatus:
+    def _status(self, raw: msgspec.Raw) -> WriteStatus:
+        answer = _write_result(raw)
         if answer.status == "unknownProcess":
             raise ProcessLost(self.name, "the server does not know it any more")
         return WriteStatus(answer.status)
@@ -114,7 +115,7 @@ class RemoteProcess(Following):
     async def close_stdin(self, *, write_id: str | None = None) -> WriteStatus:
         self._need("closeStdin", "the end of stdin")
         params = self.about(writeId=write_id or self._write_id())
-        return self._status(await self._ask("process/closeStdin", params, _write_result))
+        return await self._ask("process/closeStdin", params, self._status)
 
     async def resize(self, size: Size) -> None:
         self._need("resize", "another size of a terminal")
@@ -166,6 +167,6 @@ class RemoteProcess(Following):
             raise ProcessLost(self.name, "the server does not know it any more") from None
 
 
-_wait_result = msgspec.json.Decoder(a.WaitResult).decode
-_write_result = msgspec.json.Decoder(a.WriteResult).decode
-_terminate_result = msgspec.json.Decoder(a.TerminateResult).decode
+_wait_result = a.reader(a.WaitResult)
+_write_result = a.reader(a.WriteResult)
+_terminate_result = a.reader(a.TerminateResult)

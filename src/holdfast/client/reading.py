@@ -7,8 +7,6 @@ import signal as signals
 from collections.abc import Sequence
 from typing import Any
 
-import msgspec
-
 from holdfast.dialects import base64, paths
 from holdfast.model import (
     Chunk,
@@ -70,11 +68,10 @@ def _signal(name: str) -> int | None:
     try:
         return signals.Signals[name].value
     except KeyError:
-        real_time = re.fullmatch(r"SIGRTMIN\+(\d+)", name)
-        if real_time is not None:
-            return signals.SIGRTMIN + int(real_time[1])
-        digits = name.removeprefix("SIG")
-        return int(digits) if digits.isdecimal() else None
+        found = re.fullmatch(r"SIG(RTMIN\+)?([0-9]{1,3})", name)
+        if found is None:
+            return None
+        return int(found[2]) + (signals.SIGRTMIN if found[1] else 0)
 
 
 def ending(found: a.Ending) -> Exit:
@@ -149,13 +146,16 @@ def _sandboxes(found: dict[str, Any] | None) -> Guarantees:
     except (KeyError, ValueError):
         return NO_SANDBOXES
     assert found is not None
-    word = str(found.get("protectsSubpaths", "")).upper()
+    word, reason, weaknesses = (found.get(name) for name in ("protectsSubpaths", "reason", "weaknesses"))
+    protection = word.upper() if isinstance(word, str) else ""
     return Guarantees(
         backing,
-        Protection[word] if word in Protection.__members__ else Protection.NONE,
+        Protection[protection] if protection in Protection.__members__ else Protection.NONE,
         exact=found.get("denial") == "exact",
-        weaknesses=tuple(map(str, found.get("weaknesses", ()))),
-        reason=str(found.get("reason", "")),
+        weaknesses=tuple(each for each in weaknesses if isinstance(each, str))
+        if isinstance(weaknesses, list)
+        else (),
+        reason=reason if isinstance(reason, str) else "",
     )
 
 
@@ -163,4 +163,4 @@ def _paths(uris: Sequence[str]) -> tuple[str, ...]:
     return tuple(there for there in map(path, uris) if there is not None)
 
 
-read_result = msgspec.json.Decoder(a.ReadResult).decode
+read_result = a.reader(a.ReadResult)

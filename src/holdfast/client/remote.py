@@ -6,7 +6,7 @@ import asyncio
 import os
 import uuid
 from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import msgspec
 
@@ -35,6 +35,8 @@ from .uris import uri_of
 if TYPE_CHECKING:
     from .files import RemoteFiles
     from .http import RemoteHttp
+
+T = TypeVar("T")
 
 WINDOW = 4 * MIB
 """Bytes that a server goes ahead of us: enough for a fast line of some distance, and what it keeps for us."""
@@ -86,7 +88,10 @@ class RemoteBackend:
         """
         await self._link.open()
         assert self._link.info is not None
-        self._info = reading.host_info(self._link.info)
+        try:
+            self._info = reading.host_info(self._link.info)
+        except BadRequest as error:
+            raise LinkLost(f"what the server says of its host makes no sense: {error}") from None
 
     # Implements ``backend.Backend``.
 
@@ -180,7 +185,7 @@ class RemoteBackend:
         """
         if name in self._processes:
             return self._processes[name]
-        for listed in await self._list():
+        for listed in await self._list(lambda listed: listed):
             if listed.process_id == name:
                 process = RemoteProcess(
                     self._link, name, terminal=listed.tty, seen=listed.next_seq - 1, pulled=True
@@ -191,12 +196,14 @@ class RemoteBackend:
 
     async def list(self) -> Sequence[Listing]:
         """The processes of this client, and those that are kept for everybody."""
-        return [reading.listing(listed) for listed in await self._list()]
+        return await self._list(reading.listing)
 
-    async def _list(self) -> Sequence[a.ListedProcess]:
+    async def _list(self, read: Callable[[a.ListedProcess], T]) -> Sequence[T]:
         if "list" not in self._link.features:
             raise Unsupported("a list of processes")
-        return (await self._link.call("process/list", None, _list_result)).processes
+        return await self._link.call(
+            "process/list", None, lambda raw: [read(listed) for listed in _list_result(raw).processes]
+        )
 
     async def aclose(self) -> None:
         """End every process that is not kept, and the connection.  May be called twice."""
@@ -260,17 +267,17 @@ class RemoteBackend:
     def notified(self, method: str, params: msgspec.Raw) -> None:
         match method:
             case "process/output":
-                told = msgspec.json.decode(params, type=a.ProcessOutput)
+                told = _output(params)
                 process = self._processes.get(told.process_id)
                 if process is not None:
                     process.happened(_chunk(told))
             case "process/exited":
-                left = msgspec.json.decode(params, type=a.ProcessExited)
+                left = _exited(params)
                 process = self._processes.get(left.process_id)
                 if process is not None:
                     process.happened(Exited(left.seq, reading.ending(left)))
             case "process/closed":
-                over = msgspec.json.decode(params, type=a.ProcessClosed)
+                over = _over(params)
                 process = self._processes.get(over.process_id)
                 if process is not None:
                     process.happened(Closed(over.seq))
@@ -347,5 +354,8 @@ def _extras(terms: Terms, retain: int | None, *, keep: bool) -> dict[str, dict[s
     return wanted
 
 
-_start_result = msgspec.json.Decoder(a.StartResult).decode
-_list_result = msgspec.json.Decoder(a.ListResult).decode
+_start_result = a.reader(a.StartResult)
+_list_result = a.reader(a.ListResult)
+_output = a.reader(a.ProcessOutput)
+_exited = a.reader(a.ProcessExited)
+_over = a.reader(a.ProcessClosed)

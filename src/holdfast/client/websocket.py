@@ -215,13 +215,22 @@ async def connect(address: Tcp | Unix, *, token: str | None, patience: float) ->
     except TimeoutError:
         raise NoConnection("no answer in time", reached=made is not None) from None
     except OSError as error:
-        number = error.errno or 0  # Those of names are below 0.
-        raise NoConnection(os.strerror(number) if number > 0 else str(error)) from None
+        raise NoConnection(_words(error)) from None
     finally:
         if made is not None and not made.is_upgraded:
             made.upgraded.cancel()
             made.cut("given up")
     return made
+
+
+def _words(error: OSError) -> str:
+    # The numbers of OpenSSL's errors are not the system's.
+    if said := getattr(error, "verify_message", ""):
+        return f"its certificate cannot be trusted: {said}"
+    if said := getattr(error, "reason", ""):
+        return f"TLS failed: {said.replace('_', ' ').lower()}"
+    number = error.errno or 0  # Those of names are below 0.
+    return os.strerror(number) if number > 0 else str(error)
 
 
 def _tls() -> SSLContext:

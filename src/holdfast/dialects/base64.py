@@ -41,7 +41,10 @@ def decode_bytes(text: bytes | memoryview) -> bytes:
     Raises:
         ValueError: It is not base64.
     """
-    return a2b_base64(text, strict_mode=True) if len(text) < _SHORT else _decode(text, None, True)
+    data = a2b_base64(text, strict_mode=True) if len(text) < _SHORT else _decode(text, None, True)
+    if (len(data) + 2) // 3 * 4 != len(text):
+        raise ValueError("padding that stands for nothing")  # The standard library passes over it.
+    return data
 
 
 def _complaint(text: bytes) -> str:

@@ -63,3 +63,10 @@ MORE = {
 )
 def test_what_the_protocol_promises_is_enough(text: bytes, kind: str) -> None:
     msgspec.json.decode(text, type=shapes(answers)[kind])
+
+
+@pytest.mark.parametrize("text", [b'{"processId":"\xff","seq":1}', b'{"x":' + b"[" * 100_000, b"", b"1"])
+def test_whatever_is_wrong_with_an_answer_it_is_one_error(text: bytes) -> None:
+    """Who reads an answer has one kind of trouble to think of."""
+    with pytest.raises(msgspec.DecodeError):
+        answers.reader(answers.ProcessClosed)(text)

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import asyncio
+import contextlib
+import ssl
 from pathlib import Path
 
 import pytest
@@ -9,6 +12,7 @@ import pytest
 from holdfast.client.address import Program, Tcp, Unix
 from holdfast.client.channel import NoConnection
 from holdfast.client.connecting import connect
+from tests.fakes.certificates import authority
 
 
 @pytest.mark.parametrize(
@@ -30,3 +34,28 @@ async def test_a_file_that_is_no_socket_is_no_server(tmp_path: Path) -> None:
 
     with pytest.raises(NoConnection, match="Connection refused"):
         await connect(Unix(str(tmp_path / "file")), token=None, patience=10.0)
+
+
+async def test_a_server_that_cannot_be_trusted_is_told_from_one_that_is_not_there(tmp_path: Path) -> None:
+    """OpenSSL's numbers are not the system's: the same one means that something is not permitted."""
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+    context.load_cert_chain(authority(tmp_path).both)
+    words = []
+    for tls in (context, None):
+        server = await asyncio.start_server(_plain, "127.0.0.1", 0, ssl=tls)
+        async with server:
+            port = server.sockets[0].getsockname()[1]
+            with pytest.raises(NoConnection) as caught:
+                await connect(Tcp("127.0.0.1", port, secure=True), token=None, patience=10.0)
+            words.append(str(caught.value))
+
+    assert words[0].startswith("its certificate cannot be trusted: ")
+    assert words[1].startswith("TLS failed: ")
+
+
+async def _plain(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+    with contextlib.suppress(ConnectionError, ssl.SSLError):
+        await reader.read(10)
+        writer.write(b"HTTP/1.1 400 Bad Request\r\n\r\n")
+        writer.close()
+        await writer.wait_closed()

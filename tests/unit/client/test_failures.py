@@ -16,6 +16,7 @@ from holdfast.client.failures import error_of
 from holdfast.dialects.dialect import UnknownMethod
 from holdfast.dialects.exec.explain import explain
 from holdfast.errors import (
+    AuditFailed,
     BadHeader,
     BadRequest,
     BadUrl,
@@ -23,6 +24,7 @@ from holdfast.errors import (
     FileFailed,
     FileRefused,
     FileUnsupported,
+    Forbidden,
     HandleTaken,
     HeaderFault,
     HoldfastError,
@@ -68,7 +70,7 @@ ODD = [
 """Names that somebody may choose, some of them with the words of other errors."""
 
 NAMED = (UnknownProcess, NameTaken, StillStarting, StartCancelled, SessionUnknown, SessionBusy)
-WITH_REASON = (SandboxUnavailable, SignalFailed, BadUrl)
+WITH_REASON = (SandboxUnavailable, SignalFailed, BadUrl, AuditFailed)
 
 
 def examples() -> Iterator[tuple[HoldfastError, str]]:
@@ -82,6 +84,7 @@ def examples() -> Iterator[tuple[HoldfastError, str]]:
         yield SpawnFailed(Fault.PROGRAM, text, f"reason {text}", number=errno.ENOENT), "process/start"
         yield SpawnFailed(Fault.SYSTEM, text, text), "process/start"
         yield LimitReached(text, 7), "process/start"
+        yield Forbidden("directory", text), "process/start"
         yield HttpFailed(HttpFault.SENDING, text, f"why {text}"), "http/request"
         yield HttpFailed(HttpFault.TIMEOUT, text, "timed out"), "http/request"
         yield HttpFailed(HttpFault.SCHEME, text, "why"), "http/request"
@@ -197,3 +200,14 @@ def test_data_that_is_none_is_passed_over() -> None:
     odd = ErrorBody(-32603, "http/request failed: too many redirects", {"fault": "HttpFault.NAME"})
     assert facts(error_of(odd)) == (HttpFailed, HttpFault.REDIRECTS, "", "redirects")
     assert facts(error_of(ErrorBody(-32603, "x", ["fault", "subject"]))) == (Unexpected, -32603, "x")
+    deep: list[object] = []
+    for _ in range(5000):
+        deep = [deep]
+    assert facts(error_of(ErrorBody(-32603, "x", {"limit": deep, "value": 1}))) == (LimitReached, "", 1)
+
+
+def test_long_words_cost_no_more_than_their_length() -> None:
+    """A server must not be able to keep its clients busy with one answer."""
+    words = " does not implement `" * 60_000
+
+    assert facts(error_of(ErrorBody(-32601, words))) == (Unsupported, words)

@@ -145,6 +145,24 @@ async def test_a_file_too_long_for_a_message_is_read_in_blocks(monkeypatch: pyte
         await talk.hear("fs/close")
 
 
+async def test_a_file_that_grows_while_it_is_read_in_blocks_comes_open(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """However much a server goes on to send, no more is collected than was asked for."""
+    monkeypatch.setattr("holdfast.client.files._READ_MOST", 4)
+    async with scene() as (files, talk, _):
+        reading = background(files.read("/x", at_once=7))
+        talk.answer(await talk.hear("fs/getMetadata"), {**ABOUT, "size": 5})
+        talk.answer(await talk.hear("fs/open"), {})
+        for _ in range(2):
+            talk.answer(await talk.hear("fs/readBlock"), {"chunk": "ZG9uZQ==", "eof": True})
+        found = await reading
+
+        assert not isinstance(found, bytes)
+        found.close()
+        await talk.hear("fs/close")
+
+
 async def test_a_long_file_cannot_be_opened_without_following_links(monkeypatch: pytest.MonkeyPatch) -> None:
     """The protocol has no word for it, and to open it otherwise would be to follow them."""
     monkeypatch.setattr("holdfast.client.files._READ_MOST", 4)
@@ -277,6 +295,20 @@ async def test_names_of_servers_that_do_not_tell_exact_ones_are_what_they_say() 
             DirEntry("a", directory=True, file=False),
             DirEntry("\udcff", directory=False, file=True),
         ]
+
+
+@pytest.mark.parametrize("name", ["", ".", "..", "../x", "/etc/x", "a/b", "a\0b", None])
+async def test_a_name_that_leads_elsewhere_is_no_name(name: str | None) -> None:
+    """Whoever copies a directory puts these names behind a path of its own, and writes there."""
+    async with scene() as (files, talk, _):
+        asking = background(files.walk("/x", TERMS) if name is None else files.list("/x"))
+        entry = {"fileName": name, "isDirectory": False, "isFile": True}
+        if name is None:
+            entry = {"path": "http://x", "kind": "file"}
+        talk.answer(await talk.hear(), {"entries": [entry], "errors": [], "truncated": False})
+
+        with pytest.raises(LinkLost, match="makes no sense"):
+            await asking
 
 
 async def test_a_walk_is_spelled_as_its_terms_say_and_its_errors_have_numbers() -> None:

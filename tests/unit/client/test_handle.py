@@ -15,7 +15,7 @@ import pytest
 from holdfast.client.files import RemoteFiles
 from holdfast.client.handle import HeldFile
 from holdfast.client.remote import RemoteBackend
-from holdfast.errors import FileFailed, FileRefused, OutcomeUnknown, UnknownHandle
+from holdfast.errors import FileFailed, FileRefused, LinkLost, OutcomeUnknown, UnknownHandle
 from holdfast.files import OpenFile, Purpose
 from tests.fakes.peer import Message, Peer, Talk, peer
 from tests.fakes.remote import background, far
@@ -52,6 +52,17 @@ async def number_of(task: asyncio.Task[bytes]) -> int:
     with pytest.raises(FileFailed) as caught:
         await task
     return caught.value.number
+
+
+@pytest.mark.parametrize("answer", [block(b"abcd"), {"chunk": "Y", "eof": True}])
+async def test_a_block_that_was_not_asked_for_is_none(answer: Message) -> None:
+    """Whoever puts blocks together relies on their length."""
+    async with opened(Purpose.READ) as (file, talk, _, _):
+        reading = background(file.read(0, 3))
+        talk.answer(await talk.hear("fs/readBlock"), answer)
+
+        with pytest.raises(LinkLost, match="makes no sense"):
+            await reading
 
 
 # Reading over a break.

@@ -7,7 +7,7 @@ import signal
 
 import pytest
 
-from holdfast.errors import NoTerminal, OutcomeUnknown, ProcessLost, SignalFailed, Unsupported
+from holdfast.errors import LinkLost, NoTerminal, OutcomeUnknown, ProcessLost, SignalFailed, Unsupported
 from holdfast.model import Ended, Page, Size, WriteStatus
 from tests.fakes.following import chunk, page, scene
 from tests.fakes.peer import FEATURES
@@ -103,6 +103,15 @@ async def test_a_write_to_a_process_that_nobody_knows_is_a_loss() -> None:
         s.talk.answer(await s.talk.hear("process/write"), {"status": "unknownProcess"})
 
         with pytest.raises(ProcessLost):
+            await writing
+
+
+async def test_a_write_with_an_answer_that_nobody_knows_is_a_loss() -> None:
+    async with scene() as s:
+        writing = background(s.process.write(b"x"))
+        s.talk.answer(await s.talk.hear("process/write"), {"status": "perhaps"})
+
+        with pytest.raises(LinkLost, match="makes no sense"):
             await writing
 
 

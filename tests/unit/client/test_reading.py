@@ -49,6 +49,8 @@ def test_output_is_read_without_a_parser(seq: int, stream: Stream, data: bytes) 
         pushed('quo"te', 1, "stdout", b"x"),
         pushed("p", 1, "stdout", b"x").replace(b"stdout", b"other"),
         pushed("p", 1, "stdout", b"x").replace(b"eA==", b"e===="),
+        pushed("p", 1, "stdout", b"x").replace(b"eA==", b"YWJj="),
+        pushed("p", 1, "stdout", b"x").replace(b"eA==", b"YWJj===="),
         pushed("p", 1, "stdout", b"x") + b" ",
         pushed("p", 1, "stdout", b"x").replace(b'"seq":1', b'"seq":-1'),
         b" " + pushed("p", 1, "stdout", b"x"),
@@ -85,6 +87,8 @@ def test_words_that_are_too_new_are_an_ordinary_end() -> None:
     assert found == Outcome(Kind.EXIT, 3)
     assert reading.outcome(a.Outcome("exit", signal="SIG77")).signal == 77
     assert reading.outcome(a.Outcome("exit", signal="SIGRTMIN+3")).signal == signals.SIGRTMIN + 3
+    assert reading.outcome(a.Outcome("exit", signal="SIG" + "9" * 5000)).signal is None
+    assert reading.outcome(a.Outcome("exit", signal="SIGRTMIN+" + "9" * 5000)).signal is None
 
 
 @pytest.mark.parametrize(
@@ -235,3 +239,12 @@ def test_sandboxes_in_words_that_nobody_knows_are_none(sandbox: dict[str, Any] |
     )
 
     assert reading.host_info(told).sandboxes == NO_SANDBOXES
+
+
+def test_what_is_no_text_in_the_words_about_sandboxes_is_passed_over() -> None:
+    sandbox = {"backend": "landlock", "protectsSubpaths": 1, "weaknesses": 5, "reason": []}
+    told = a.EnvironmentInfo(
+        shell=a.ShellInfo("sh", "/bin/sh"), capabilities=a.Capabilities(a.Extensions(sandbox=sandbox))
+    )
+
+    assert reading.host_info(told).sandboxes == Guarantees(Backing.LANDLOCK, Protection.NONE)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import json
 from typing import Any
 
 import pytest
@@ -20,9 +21,9 @@ from holdfast.errors import (
 from holdfast.model import EnvPolicy, Inherit, Limits, Size, Spec, Terms
 from holdfast.sandbox import Sandbox
 from tests.fakes.following import Witness, chunk, page, scene
-from tests.fakes.peer import FEATURES, Message, Talk, peer
+from tests.fakes.peer import FEATURES, Message, Talk, info, peer
 from tests.fakes.process import command
-from tests.fakes.remote import background, far
+from tests.fakes.remote import background, ended, far
 
 ALL = (
     *FEATURES,
@@ -284,6 +285,57 @@ async def test_a_list_is_what_the_server_says() -> None:
         talk.answer(await talk.hear("process/list"), {"processes": [LISTED]})
 
         assert [(each.name, each.kept, each.started) for each in await listing] == [("k", True, 1.0)]
+
+
+async def test_a_list_that_makes_no_sense_is_an_error_of_ours() -> None:
+    async with peer() as server, far(server) as (backend, talk):
+        listing = background(backend.list())
+        talk.answer(await talk.hear("process/list"), {"processes": [{**LISTED, "cwd": "http://x"}]})
+        with pytest.raises(LinkLost, match="makes no sense"):
+            await listing
+
+        listing = background(backend.list())
+        asked = await talk.hear("process/list")
+        long = json.dumps([{**LISTED, "startedAtMs": 10**400}])
+        talk.say(f'{{"id":{asked["id"]},"result":{{"processes":{long}}}}}')
+        with pytest.raises(LinkLost, match="makes no sense"):
+            await listing
+
+
+async def test_a_host_that_makes_no_sense_is_none() -> None:
+    async with peer() as server:
+        backend = RemoteBackend(server.url)
+        opening = background(backend.open())
+        await server.welcome("s1", about={**info(), "cwd": "http://x"})
+
+        with pytest.raises(LinkLost, match="makes no sense"):
+            await opening
+        await ended(backend.aclose(), server)
+
+
+DEEP = b"[" * 100_000 + b"]" * 100_000
+
+
+@pytest.mark.parametrize(
+    "message",
+    [
+        b'{"method":"process/exited","params":{"processId":"\xff","seq":1}}',
+        b'{"method":"process/exited","params":{"processId":"p","seq":1,"x":' + DEEP + b"}}",
+        b'{"id":1,"result":' + DEEP + b"}",
+        b'{"id":1,"error":{"code":1,"message":"","data":' + DEEP + b"}}",
+    ],
+    ids=["not UTF-8", "deep params", "deep result", "deep data"],
+)
+async def test_a_message_that_is_none_ends_the_connection(
+    message: bytes, caplog: pytest.LogCaptureFixture
+) -> None:
+    """By our own decision: whatever else the parser raises would be an error of this program in its log."""
+    async with scene() as s:
+        s.talk.say(message)
+        await s.talk.left()
+        s.talk = await s.server.welcome("s1", *FEATURES)
+
+        assert caplog.records == []
 
 
 # The end.
