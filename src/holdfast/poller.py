@@ -12,6 +12,7 @@ or is that loop's selector (``selector``), which saves a system call per round.
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import logging
 import math
 import select
@@ -23,6 +24,9 @@ _log = logging.getLogger(__name__)
 
 READABLE = select.EPOLLIN
 WRITABLE = select.EPOLLOUT
+
+_RETRY = 0.05
+"""Seconds until it is tried again to watch what the system had no room for."""
 
 _BATCH = 256
 """Events taken per round, so that floods leave room for everybody else."""
@@ -41,6 +45,7 @@ class Poller:
     def __init__(self) -> None:
         self.epoll = select.epoll()
         self._sources: dict[int, Source] = {}
+        self._postponed: dict[int, tuple[Source, int]] = {}
         self._deferred: list[Callable[[], None]] = []
         self._dispatching = False
         self._loop: asyncio.AbstractEventLoop | None = None
@@ -48,20 +53,43 @@ class Poller:
     # Descriptors.
 
     def add(self, fd: int, source: Source, events: int = READABLE) -> None:
+        """Watch a descriptor.
+
+        Raises:
+            OSError: The system has no room for it.
+        """
         self.epoll.register(fd, events)
         self._sources[fd] = source
 
+    def add_again(self, fd: int, source: Source, events: int = READABLE) -> None:
+        """Watch one that was watched before, as soon as the system has room for it."""
+        try:
+            self.add(fd, source, events)
+        except OSError:
+            if not self._postponed:
+                asyncio.get_running_loop().call_later(_RETRY, self._add_postponed)
+            self._postponed[fd] = source, events
+
+    def _add_postponed(self) -> None:
+        postponed, self._postponed = self._postponed, {}
+        for fd, (source, events) in postponed.items():
+            self.add_again(fd, source, events)
+
     def modify(self, fd: int, events: int) -> None:
-        self.epoll.modify(fd, events)
+        if fd in self._postponed:
+            self._postponed[fd] = self._postponed[fd][0], events
+        else:
+            self.epoll.modify(fd, events)
 
     def hand_over(self, fd: int, source: Source) -> None:
         """Tell ``source`` from now on, and no longer whoever was told before."""
         self._sources[fd] = source
 
     def remove(self, fd: int) -> None:
-        """Stop watching.  Must come before the descriptor is closed."""
-        del self._sources[fd]
-        self.epoll.unregister(fd)
+        """Stop watching, if it is watched.  Must come before the descriptor is closed."""
+        if self._postponed.pop(fd, None) is None and self._sources.pop(fd, None) is not None:
+            with contextlib.suppress(OSError):  # What is told of it nobody hears any more.
+                self.epoll.unregister(fd)
 
     # Events.
 

@@ -281,3 +281,34 @@ def test_as_a_selector_it_wakes_for_timers_threads_and_refused_connections() -> 
                 await asyncio.open_connection(*unused.getsockname())
 
     in_own_loop(main)
+
+
+async def test_what_the_system_has_no_room_for_is_watched_as_soon_as_it_has() -> None:
+    """A descriptor that is read again later must not be forgotten for want of memory."""
+    with polling() as poller, pipes(1) as [(reader, writer)]:
+        source = Counter()
+        # A descriptor that is watched already cannot be added: an error as good as any other.
+        poller.epoll.register(reader, 0)
+        poller.add_again(reader, source)
+        os.write(writer, b"x")
+        poller.epoll.unregister(reader)
+
+        await source.called()
+        poller.remove(reader)
+
+
+async def test_what_waits_to_be_watched_can_be_removed() -> None:
+    with polling() as poller, pipes(2) as [(reader, writer), (other, other_writer)]:
+        removed, kept = Counter(), Counter()
+        for fd, source in ((reader, removed), (other, kept)):
+            poller.epoll.register(fd, 0)
+            poller.add_again(fd, source)
+        poller.remove(reader)
+        for end in (writer, other_writer):
+            os.write(end, b"x")
+        for fd in (reader, other):
+            poller.epoll.unregister(fd)
+
+        await kept.called()
+        assert removed.times == 0
+        poller.remove(other)

@@ -20,7 +20,11 @@ class Birth:
         self._child = child
         self._poller = poller
         self._news: asyncio.Future[Report] = loop.create_future()
-        poller.add(child.fileno(), self)
+        try:
+            poller.add(child.fileno(), self)
+        except OSError:
+            self._discard()
+            raise
 
     def on_ready(self, events: int = 0) -> None:
         # What comes after the first piece is left to whoever takes the child.
@@ -63,5 +67,6 @@ class Birth:
         self._poller.remove(self._child.fileno())
         files = {fd for _, fd in self._child.outputs}
         for fd in files if self._child.stdin is None else files | {self._child.stdin}:
+            self._poller.remove(fd)  # Somebody may have been about to take it.
             os.close(fd)
         self._child.close()

@@ -155,7 +155,7 @@ class Output:
         except OSError as error:
             if error.errno == errno.EIO:  # How a terminal says that everybody has closed it.
                 return b""
-            raise
+            return None  # For want of memory, say: the poller tells again.
         if self.stream is Stream.PTY and len(data) >= _SMALL - 1:
             return self._gather(data)
         return data
@@ -201,7 +201,7 @@ class Output:
     def resume(self) -> None:
         if not self._watched and self._fd >= 0:
             self._watched = True
-            self._poller.add(self._fd, self)
+            self._poller.add_again(self._fd, self)
 
     # The end.
 
@@ -226,7 +226,10 @@ class Output:
     def _waiting(self) -> int:
         """Bytes in the pipe."""
         count = array.array("i", [0])
-        fcntl.ioctl(self._fd, termios.FIONREAD, count)
+        try:
+            fcntl.ioctl(self._fd, termios.FIONREAD, count)
+        except OSError:
+            return _DRAIN_MOST
         return count[0]
 
     def end_of_input(self) -> bytes:

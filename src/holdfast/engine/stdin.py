@@ -11,6 +11,7 @@ What must hold:
 from __future__ import annotations
 
 import asyncio
+import errno
 import os
 from collections import OrderedDict, deque
 
@@ -19,6 +20,9 @@ from holdfast.model import WriteStatus
 from holdfast.poller import WRITABLE, Poller
 
 _Waiting = tuple["asyncio.Future[WriteStatus]", bytes, str | None]
+
+_FOR_NOW = (errno.EAGAIN, errno.ENOMEM, errno.ENOBUFS)
+"""What the system says when it cannot take bytes at this moment; the next one may be better."""
 
 _EMPTY: deque[bytes | memoryview] = deque(maxlen=0)
 """The queue of those who never got a byte, or can take none any more."""
@@ -31,6 +35,7 @@ class Stdin:
         "_fd",
         "_finished",
         "_ids",
+        "_ids_size",
         "_limits",
         "_line",
         "_loop",
@@ -52,6 +57,7 @@ class Stdin:
         self._finished = False
         # Made when first needed: most processes never get a byte.
         self._ids: OrderedDict[str, None] | None = None
+        self._ids_size = 0
         self._queue: deque[bytes | memoryview] = _EMPTY
         self._queued = 0
         self._line: deque[_Waiting] | None = None
@@ -84,11 +90,11 @@ class Stdin:
         # The usual case: nothing waits, and the pipe takes it all.
         try:
             written = os.write(self._fd, data)
-        except BlockingIOError:
+        except OSError as error:
+            if error.errno not in _FOR_NOW:
+                self.close()  # The child closed its end, or the terminal is gone.
+                return WriteStatus.STDIN_CLOSED
             written = 0
-        except OSError:
-            self.close()  # The child closed its end, or the terminal is gone.
-            return WriteStatus.STDIN_CLOSED
         if written < len(data):
             self._enqueue(memoryview(data)[written:])
         return self._remember(write_id)
@@ -176,8 +182,12 @@ class Stdin:
         if self._ids is None:
             self._ids = OrderedDict()
         self._ids[write_id] = None
-        if len(self._ids) > self._limits.write_ids:
-            self._ids.popitem(last=False)
+        self._ids_size += len(write_id)
+        limits = self._limits
+        while len(self._ids) > limits.write_ids or (
+            self._ids_size > limits.write_id_bytes and len(self._ids) > 1
+        ):
+            self._ids_size -= len(self._ids.popitem(last=False)[0])
         return WriteStatus.ACCEPTED
 
     def _enqueue(self, data: bytes | memoryview) -> None:
@@ -185,7 +195,7 @@ class Stdin:
             self._queue = deque()
             if not self._watched:
                 assert self._fd is not None
-                self._poller.add(self._fd, self, WRITABLE)
+                self._poller.add_again(self._fd, self, WRITABLE)
                 self._watched = True
         self._queue.append(data)
         self._queued += len(data)
@@ -199,10 +209,9 @@ class Stdin:
             data = queue[0]
             try:
                 written = os.write(fd, data)
-            except BlockingIOError:
-                return
-            except OSError:
-                self.close()
+            except OSError as error:
+                if error.errno not in _FOR_NOW:
+                    self.close()
                 return
             self._queued -= written
             if written < len(data):

@@ -90,7 +90,7 @@ class Tree:
         """Hear the news again, whatever held it up."""
         if not self._watched and self._child is not NO_CHILD:
             self._watched = True
-            self._poller.add(self._child.fileno(), self)
+            self._poller.add_again(self._child.fileno(), self)
 
     def _unwatch(self) -> None:
         if self._watched:

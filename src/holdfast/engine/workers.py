@@ -8,6 +8,8 @@ ending.
 from __future__ import annotations
 
 import asyncio
+import errno
+import os
 import threading
 from collections.abc import Callable
 from contextlib import suppress
@@ -38,7 +40,8 @@ class Workers:
         self._jobs: SimpleQueue[_Job[Any] | None] = SimpleQueue()
         self._threads = 0
         self._closed = False
-        self._busy = 0  # Calls that were handed over and are not over; only the loop counts.
+        self.busy = 0
+        """Calls that were handed over and are not over; only the loop counts."""
 
     async def run(
         self,
@@ -58,13 +61,21 @@ class Workers:
 
     def post(self, call: Callable[[], None]) -> None:
         """Have something done, and do not wait for it.  It must not raise."""
-        self._hand_over(_Job(call, None, None, None))
+        try:
+            self._hand_over(_Job(call, None, None, None))
+        except OSError:
+            call()  # It has to be done.
 
     def _hand_over(self, job: _Job[Any]) -> None:
-        if self._closed or (self._busy >= self._threads and self._threads < self._most):
-            self._threads += 1
-            threading.Thread(target=self._work, name=f"{self._name}-{self._threads}", daemon=True).start()
-        self._busy += 1
+        if self._closed or (self.busy >= self._threads and self._threads < self._most):
+            name = f"{self._name}-{self._threads + 1}"
+            try:
+                threading.Thread(target=self._work, name=name, daemon=True).start()
+                self._threads += 1
+            except RuntimeError as error:  # The system has no more; those that there are do it, if any.
+                if self._closed or not self._threads:
+                    raise OSError(errno.EAGAIN, os.strerror(errno.EAGAIN)) from error
+        self.busy += 1
         self._jobs.put(job)
         if self._closed:
             # The others end before they come to this one.  It is the last word of a call that was
@@ -85,7 +96,7 @@ class Workers:
             del job, result, error
 
     def _done(self, job: _Job[Any], result: Any, error: BaseException | None) -> None:
-        self._busy -= 1
+        self.busy -= 1
         future = job.future
         if future is None or future.done():
             if error is None and job.undo is not None:

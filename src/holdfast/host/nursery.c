@@ -47,6 +47,8 @@ enum {
     HOLD_MS = 1000,        /* How long the numbers of the killed are kept from others. */
     SWEEP_MS = 5000,       /* How long the nursery tries to end what a killed warden left. */
     PATIENCE_MS = 1000,    /* How long the killed may take before they are told as survivors. */
+    POST_TRIES = 1000,     /* How often it is tried to tell something, and the pause between. */
+    POST_PAUSE_US = 5000,
 };
 
 /* What a warden is told: a head, then what belongs to it. */
@@ -84,7 +86,7 @@ enum { AT_SANDBOX = 8, AT_HIDDEN = 9 };
 
 static int control;
 static pid_t leader;
-static int told, released, quiet, killing, orphaned;
+static int told, released, quiet, killing, orphaned, warding;
 static struct report usage;
 
 const int deaf[10] = {SIGINT, SIGTERM, SIGHUP, SIGQUIT, SIGPIPE, SIGUSR1, SIGUSR2, SIGTSTP, SIGTTIN, SIGTTOU};
@@ -124,8 +126,9 @@ static int is_my_child(const char *name)
     return end && strlen(end) > 4 && strtol(end + 4, NULL, 10) == getpid();
 }
 
-/* Call `each` with every child.  The kernel's list may miss some while others end: ask again. */
-static void children(void (*each)(pid_t))
+/* Call `each` with every child.  The kernel's list may miss some while others end: ask again.
+ * Say whether that can be known now: nobody to be seen is not nobody. */
+static int children(void (*each)(pid_t))
 {
     char text[4096];
     int fd = open("/proc/thread-self/children", O_RDONLY | O_CLOEXEC);
@@ -140,11 +143,11 @@ static void children(void (*each)(pid_t))
                     each(pid), pid = 0;
             }
         close(fd);
-        return;
+        return got == 0;
     }
     /* A kernel without that list. */
     int proc = open("/proc", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-    long got;
+    long got = -1;
     while (proc >= 0 && (got = syscall(SYS_getdents64, proc, text, sizeof text)) > 0)
         for (long at = 0; at < got;) {
             unsigned short length;
@@ -156,6 +159,7 @@ static void children(void (*each)(pid_t))
         }
     if (proc >= 0)
         close(proc);
+    return got == 0;
 }
 
 static void add(struct report *sum, const struct rusage *used)
@@ -166,12 +170,27 @@ static void add(struct report *sum, const struct rusage *used)
         sum->peak_kib = used->ru_maxrss;
 }
 
+/* Whether the other side is gone; any other error is of this moment, for want of memory say. */
+static int is_gone(void) { return errno == EPIPE || errno == ECONNRESET || errno == ENOTCONN || errno == EBADF; }
+
+/* News that nobody hears of would be waited for without end: try again, and if that does not help, end.
+ * Then it is seen that something is wrong, and the nursery ends the tree. */
+static void post(struct iovec *parts, size_t count)
+{
+    struct msghdr message = {.msg_iov = parts, .msg_iovlen = count};
+    for (int tries = 0; !orphaned && sendmsg(control, &message, MSG_NOSIGNAL) < 0 && !is_gone(); tries++) {
+        if (tries == POST_TRIES && warding)
+            _exit(3);
+        if (tries == POST_TRIES)
+            return;
+        usleep(POST_PAUSE_US);
+    }
+}
+
 static void tell(struct report *report, uint32_t what, int32_t value, uint32_t detail)
 {
     report->what = what, report->value = value, report->detail = detail;
-    if (!orphaned)
-        while (send(control, report, sizeof *report, MSG_NOSIGNAL) < 0 && errno == EINTR)
-            ;
+    post(&(struct iovec){report, sizeof *report}, 1);
 }
 
 static int others;
@@ -204,9 +223,7 @@ static void tell_denials(void)
         struct denial *one = at < denial_count ? &denials[at] : &others;
         struct report report = {.what = DENIAL, .value = at < denial_count ? (int)one->count : denials_dropped};
         struct iovec parts[] = {{&report, sizeof report}, {one->op, strlen(one->op) + 1}, {one->subject, strlen(one->subject)}};
-        struct msghdr message = {.msg_iov = parts, .msg_iovlen = 3};
-        if (!orphaned)
-            sendmsg(control, &message, MSG_NOSIGNAL);
+        post(parts, 3);
     }
 }
 
@@ -294,7 +311,8 @@ static void tell_exit(const siginfo_t *info, const struct rusage *used)
         tell_denials();
     add(&report, used);
     told = 1, others = 0;
-    children(count_other);
+    if (!children(count_other))
+        others = 1;
     if (!others)
         give_masks(); /* Whoever hears of the exit finds everything as it was. */
     tell(&report, EXITED, value, by_signal | (others ? 0 : ALONE));
@@ -317,8 +335,11 @@ static int reap(void)
             } while (reaped);
             return 1;
         }
-        if (syscall(SYS_waitid, P_ALL, 0, &info, WEXITED | WNOHANG | WNOWAIT, &used) < 0)
-            return errno == EINTR ? 1 : 0;
+        if (syscall(SYS_waitid, P_ALL, 0, &info, WEXITED | WNOHANG | WNOWAIT, &used) < 0) {
+            if (errno == ECHILD)
+                return 0;
+            continue;
+        }
         if (!info.si_pid)
             return 1;
         if (info.si_pid == leader && !told) {
@@ -355,8 +376,12 @@ static void end_one(pid_t pid)
 {
     siginfo_t info = {0};
     struct rusage used;
-    if (is_held(pid) || syscall(SYS_waitid, P_PID, pid, &info, WEXITED | WNOHANG | WNOWAIT, &used) < 0)
+    if (is_held(pid))
         return;
+    if (syscall(SYS_waitid, P_PID, pid, &info, WEXITED | WNOHANG | WNOWAIT, &used) < 0) {
+        alive |= errno != ECHILD;
+        return;
+    }
     if (!info.si_pid) {
         kill(pid, SIGKILL);
         alive = 1;
@@ -377,7 +402,8 @@ static int end_all(void)
 {
     do {
         alive = changed = 0;
-        children(end_one);
+        if (!children(end_one))
+            alive = 1;
     } while (changed);
     return alive;
 }
@@ -405,9 +431,7 @@ static void tell_survivors(void)
     children(note_survivor);
     report.value = unkilled_count;
     struct iovec parts[] = {{&report, sizeof report}, {unkilled, sizeof(int32_t) * unkilled_count}};
-    struct msghdr message = {.msg_iov = parts, .msg_iovlen = 2};
-    if (!orphaned)
-        sendmsg(control, &message, MSG_NOSIGNAL);
+    post(parts, 2);
 }
 
 static int64_t now_ms(void)
@@ -692,6 +716,12 @@ static void start(const struct order *order, char *body, int *files, int file_co
         int given = 0;
         if (!(order->flags & HAS_STDIN))
             nothing = open("/dev/null", O_RDONLY | O_CLOEXEC);
+        if (!(order->flags & HAS_STDIN) && nothing < 0) {
+            int reason = errno;
+            end_sandbox();
+            tell(&report, FAILED, reason, AT_FORK);
+            _exit(0);
+        }
         for (int i = 0; i < STANDARD_FILES; i++)
             p.files[i] = i == 0 && !(order->flags & HAS_STDIN) ? nothing : given < file_count ? files[given++] : -1;
     }
@@ -740,8 +770,8 @@ static void obey(void)
     struct iovec part = {buffer, sizeof buffer};
     struct msghdr message = {.msg_iov = &part, .msg_iovlen = 1, .msg_control = space, .msg_controllen = sizeof space};
     ssize_t got = recvmsg(control, &message, MSG_CMSG_CLOEXEC | MSG_DONTWAIT);
-    if (got < 0 && (errno == EAGAIN || errno == EINTR))
-        return;
+    if (got < 0 && !is_gone())
+        return; /* It is still there when we ask again. */
     if (got <= 0) {
         orphaned = released = killing = 1;
         return;
@@ -778,6 +808,7 @@ static void warden(void)
     sigset_t waiting;
     int64_t since = 0;
     int said = 0;
+    warding = 1;
     setsid();
     prctl(PR_SET_NAME, "holdfast-warden");
     prctl(PR_SET_CHILD_SUBREAPER, 1);
@@ -872,7 +903,8 @@ static void bury(void)
     }
     if (sweep_until) {
         strays = 0;
-        children(end_stray);
+        if (!children(end_stray))
+            strays = 1;
         if (!strays || now_ms() > sweep_until)
             sweep_until = 0;
     }

@@ -42,6 +42,9 @@ SWEEP = 5.0  # Seconds in which the nursery tries to end what a killed warden le
 PATIENCE = 1.0  # Seconds the killed may take before they are told as survivors.
 SOON_MS = 2  # Who is killed is gone in a moment, and then its children are ours.
 LATER_MS = 100
+POST_TRIES = 1000  # How often it is tried to tell something, and the pause between.
+POST_PAUSE_MS = 5
+GONE = (errno.EPIPE, errno.ECONNRESET, errno.ENOTCONN, errno.EBADF)  # Any other error is of this moment.
 FOUND_MOST = 4096 + 256  # Bytes of a path that was put together, its end mark included.
 
 # What a warden is told: kind, flags, arguments, variables, limits, control groups, size; of a sandbox: bytes
@@ -112,17 +115,34 @@ def receive(peer: socket.socket, size: int, *, files: int) -> tuple[bytes, list[
     return data, []
 
 
+def post(peer: socket.socket, message: bytes) -> bool:
+    """Send a message to somebody who may be gone; say whether nothing else was in the way."""
+    for _ in range(POST_TRIES):
+        try:
+            peer.send(message, socket.MSG_NOSIGNAL)
+        except OSError as error:
+            if error.errno in GONE:
+                return True
+            wait_for(-1, POST_PAUSE_MS)  # For want of memory, say.
+        else:
+            return True
+    return False
+
+
 # Children.
 
 
-def children() -> list[int]:
-    """Our children.  The kernel's list may miss some while others end: ask again."""
+def children() -> list[int] | None:
+    """Our children; None if that cannot be known now.
+
+    The kernel's list may miss some while others end: ask again.
+    """
     with suppress(OSError):
         return [int(word) for word in contents("/proc/thread-self/children").split()]
     with suppress(OSError):  # A kernel without that list.
         names = [name for name in os.listdir("/proc") if name.isdigit()]
         return [int(name) for name in names if facts(name)[1:2] == [b"%d" % os.getpid()]]
-    return []
+    return None
 
 
 def contents(path: str) -> bytes:
@@ -369,12 +389,15 @@ class Warden:
         self._send(REPORT.pack(what, value, detail, warden, *usage))
 
     def _send(self, message: bytes) -> None:
-        if not self._orphaned:
-            with suppress(OSError):
-                self._control.send(message, socket.MSG_NOSIGNAL)
+        """News that nobody hears of would be waited for without end: try again, and if it does not help, end.
+
+        Then it is seen that something is wrong, and the nursery ends the tree.
+        """
+        if not self._orphaned and not post(self._control, message):
+            os._exit(3)
 
     def _tell_survivors(self) -> None:
-        alive = [pid for pid in children() if facts(pid)[:1] not in ([], [b"Z"])][:SURVIVORS_MOST]
+        alive = [pid for pid in children() or () if facts(pid)[:1] not in ([], [b"Z"])][:SURVIVORS_MOST]
         self._send(
             REPORT.pack(SURVIVORS, len(alive), 0, 0, *NO_USAGE) + struct.pack(f"={len(alive)}i", *alive)
         )
@@ -396,7 +419,7 @@ class Warden:
                 self._tell_exit(ended)
             else:
                 self._reap_one(ended.si_pid)
-        for pid in children():
+        for pid in children() or ():
             if pid != self._leader:
                 self._reap_one(pid)
         return True
@@ -404,7 +427,8 @@ class Warden:
     def _tell_exit(self, ended: os.waitid_result) -> None:
         self._told = True
         detail = 0 if ended.si_code == os.CLD_EXITED else BY_SIGNAL
-        if all(pid == self._leader for pid in children()):
+        known = children()
+        if known is not None and all(pid == self._leader for pid in known):
             detail |= ALONE
         usage = both(self._usage, usage_of(self._leader))
         self._tell(EXITED, ended.si_status, detail, usage=usage)
@@ -412,9 +436,10 @@ class Warden:
     def _end_all(self) -> bool:
         """Kill who lives and reap who is dead; say whether anybody lives."""
         while True:
-            alive = False
+            known = children()
+            alive = known is None
             dead = []
-            for pid in children():
+            for pid in known or ():
                 if pid not in self._held:
                     with suppress(ChildProcessError):
                         ended = os.waitid(os.P_PID, pid, os.WEXITED | os.WNOHANG | os.WNOWAIT)
@@ -461,9 +486,9 @@ class Warden:
     def _obey(self) -> None:
         try:
             data, files = receive(self._control, ORDER.size + INLINE_MOST, files=STANDARD_FILES + 2)
-        except BlockingIOError:
-            return
-        except OSError:
+        except OSError as error:
+            if error.errno not in GONE:
+                return  # It is still there when we ask again.
             data, files = b"", []
         if not data:
             self._orphaned = self._released = self._killing = True
@@ -523,10 +548,11 @@ class Nursery:
                     if status:
                         self._sweep_until = time.monotonic() + SWEEP
         if self._sweep_until:
-            strays = [pid for pid in children() if pid not in self._wardens]
+            known = children()
+            strays = [pid for pid in known or () if pid not in self._wardens]
             for pid in strays:
                 kill(pid)
-            if not strays or time.monotonic() > self._sweep_until:
+            if (known is not None and not strays) or time.monotonic() > self._sweep_until:
                 self._sweep_until = 0.0
 
     def _admit(self) -> None:
@@ -542,10 +568,7 @@ class Nursery:
             try:
                 pid = os.fork()
             except OSError as error:
-                with suppress(OSError):
-                    control.send(
-                        REPORT.pack(FAILED, error.errno or 0, AT_FORK, 0, *NO_USAGE), socket.MSG_NOSIGNAL
-                    )
+                post(control, REPORT.pack(FAILED, error.errno or 0, AT_FORK, 0, *NO_USAGE))
             else:
                 if pid == 0:
                     self._be_warden(control)

@@ -70,7 +70,7 @@ def _stat(pid: int) -> list[bytes] | None:
     """The fields of a process after its name; None if there is no such process."""
     try:
         with open(f"/proc/{pid}/stat", "rb") as file:
-            return file.read().rpartition(b")")[2].split()
+            return (file.read() or b"").rpartition(b")")[2].split() or None
     except OSError:
         return None
 
@@ -112,7 +112,8 @@ def holders(pids: Sequence[int], files: Sequence[int]) -> list[int]:
     for fd in files:
         number = _terminal_number(fd)
         if number is None:
-            wanted.add(os.readlink(f"/proc/self/fd/{fd}"))
+            with contextlib.suppress(OSError):  # Who holds it is good to know, and no more.
+                wanted.add(os.readlink(f"/proc/self/fd/{fd}"))
         else:
             wanted.add(f"/dev/pts/{number}")
             terminals.add(os.makedev(_PTS, number))

@@ -29,6 +29,9 @@ _READY = 10.0
 _MOST_IDLE = 32
 """Wardens that wait for a command while others have one; without any, one is kept."""
 
+_TRIES = 10
+"""Times that a warden is told something before it is given up: the system may be short of memory."""
+
 _UNFIT = (errno.ENOENT, errno.EACCES, errno.EPERM, errno.ENOEXEC, errno.ENOTDIR, errno.ELIBBAD)
 """What the system says of a program that is missing, or made for another machine."""
 
@@ -52,7 +55,7 @@ class Warden:
             self._socket.recv(1, socket.MSG_PEEK)
         except BlockingIOError:
             return True
-        except ConnectionError:
+        except OSError:
             pass
         return False
 
@@ -89,20 +92,36 @@ class Warden:
         extra = [(socket.SOL_SOCKET, socket.SCM_RIGHTS, array("i", files))] if files else []
         if self._socket.fileno() < 0:
             return  # It was given up.
-        with contextlib.suppress(ConnectionError):  # It has ended, and that is told as news.
-            self._socket.sendmsg([data], extra)
+        for _ in range(_TRIES):
+            try:
+                self._socket.sendmsg([data], extra)
+            except ConnectionError:
+                return  # It has ended, and that is told as news.
+            except OSError:
+                if files:
+                    raise
+            else:
+                return
+        # It must not go on as if nothing had been said: it ends its tree, and that is told as news.
+        with contextlib.suppress(OSError):
+            self._socket.shutdown(socket.SHUT_RDWR)
 
     def hear(self) -> Report | None:
         """The next piece of news; None if there is none now."""
         try:
             data = self._socket.recv(REPORT_MOST)
-        except BlockingIOError:
-            return None
         except ConnectionError:
-            return LOST
-        if not data:
-            return LOST
-        return Report.read(data)
+            return self._last_word()
+        except OSError:
+            return None  # There is none, or no memory for it at this moment.
+        return Report.read(data) if data else LOST
+
+    def _last_word(self) -> Report:
+        """What was told by who has gone without reading all that it was told: the system names that first."""
+        with contextlib.suppress(OSError):
+            if data := self._socket.recv(REPORT_MOST):
+                return Report.read(data)
+        return LOST
 
     def close(self) -> None:
         """Give the warden up; it ends what is left of its tree.  May be called twice."""

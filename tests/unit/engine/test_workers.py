@@ -114,3 +114,29 @@ def test_a_call_may_end_after_the_loop() -> None:
     gate.set()
     thread.join(10)
     assert not thread.is_alive()
+
+
+async def test_without_another_thread_those_that_there_are_do_it(
+    workers: Workers, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The system may have no more; a later call may find that it has."""
+
+    def refuse(self: threading.Thread) -> None:
+        raise RuntimeError("can't start new thread")
+
+    gate = threading.Event()
+    with monkeypatch.context() as patch:
+        patch.setattr(threading.Thread, "start", refuse)
+        for _ in range(3):
+            with pytest.raises(BlockingIOError):
+                await workers.run(gate.set)
+    stuck = asyncio.ensure_future(workers.run(gate.wait))
+    await asyncio.sleep(0)
+    with monkeypatch.context() as patch:
+        patch.setattr(threading.Thread, "start", refuse)
+        queued = asyncio.ensure_future(workers.run(lambda: "after"))
+        await asyncio.sleep(0)
+    gate.set()
+
+    assert await queued == "after"
+    assert await stuck

@@ -206,6 +206,18 @@ def test_a_warden_that_went_without_having_read_everything_is_lost_too(ends: End
     assert (warden.hear(), warden.hear()) == (LOST, LOST)
 
 
+def test_the_last_words_of_who_has_not_read_everything_are_heard(ends: Ends) -> None:
+    """The kernel names the loss first; the reason of a start that failed comes behind it."""
+    warden, far = ends
+    warden.start(PLAIN, [])
+    far.send(REPORT.pack(2, 12, 1, 0, 0, 0, 0))
+    far.close()
+
+    told = [warden.hear(), warden.hear()]
+
+    assert [report and report.news for report in told] == [News.FAILED, News.LOST]
+
+
 def test_an_order_to_a_warden_that_is_gone_is_no_error(ends: Ends) -> None:
     """It may have gone in this moment; that is told as news, once and in one place."""
     warden, far = ends

@@ -22,7 +22,7 @@ def read(reach: Reach, path: bytes, *, at_once: int, limit: int) -> bytes | int:
     try:
         size = os.fstat(fd).st_size
         if size > limit:
-            raise FileRefused(f"file is too large to read: limit is {limit} bytes")
+            raise FileRefused(f"file is too large to read: limit is {limit} bytes", bound="file.read_bytes")
         # It may have grown, and some files of the kernel's do not tell their size.
         data = _read_all(fd, at_once, size) if size <= at_once else None
     except BaseException:
