@@ -125,7 +125,7 @@ async def host_http(limits: HttpLimits | None = None) -> AsyncIterator[HostHttp]
     before = sockets()
     made = HostHttp(SECRETS, asyncio.get_running_loop(), limits or HttpLimits())
     yield made
-    assert made._requests == 0
+    assert made.requests == 0
     await made.aclose()
     await eventually(lambda: sockets() <= before)
 

@@ -23,8 +23,16 @@ SECRETS = {b"HOLDFAST_TOKEN": b"s3cret", b"HOLDFAST_EMPTY": b"", b"CODEX_API_KEY
 DIRECT = dict.fromkeys((b"http_proxy", b"HTTP_PROXY", b"all_proxy", b"ALL_PROXY"), b"")
 
 
-@pytest.fixture
+@pytest.fixture(scope="module")
 def served() -> Iterator[tuple[Program, str]]:
+    """One server for all who only ask it something."""
+    with program_at(env=SECRETS | DIRECT) as served:
+        yield served
+
+
+@pytest.fixture
+def fresh() -> Iterator[tuple[Program, str]]:
+    """A server of one's own, whose memory holds no room that an earlier test has left."""
     with program_at(env=SECRETS | DIRECT) as served:
         yield served
 
@@ -208,7 +216,11 @@ async def test_a_body_that_no_message_holds_is_refused_by_name(served: tuple[Pro
 
     limit = 47 * MIB
     assert caught.value.text == f"limit reached: bytes of a buffered HTTP response ({limit})"
-    assert caught.value.data == {"limit": "bytes of a buffered HTTP response", "value": limit}
+    assert caught.value.data == {
+        "limit": "bytes of a buffered HTTP response",
+        "value": limit,
+        "name": "http.buffered_bytes",
+    }
 
 
 @pytest.mark.slow
@@ -292,9 +304,9 @@ async def test_a_stream_that_is_cut_says_so_and_nothing_else_suffers(served: tup
 
 @pytest.mark.slow
 @pytest.mark.stress
-async def test_a_client_that_does_not_read_slows_the_sender_down(served: tuple[Program, str]) -> None:
+async def test_a_client_that_does_not_read_slows_the_sender_down(fresh: tuple[Program, str]) -> None:
     """75 MiB stay where they come from; when the client reads on, nothing is missing."""
-    program, url = served
+    program, url = fresh
     sent: list[int] = []
     async with web(x=blocks(1200, sent=sent)) as other, client(url) as talking, client(url) as bystander:
         body = Body(talking)

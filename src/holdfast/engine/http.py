@@ -16,6 +16,7 @@ import re
 from collections.abc import AsyncIterator, Callable, Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
+from urllib.parse import urlsplit
 
 from holdfast.config import HttpLimits
 from holdfast.errors import BadHeader, BadUrl, HeaderFault, HttpFailed, HttpFault, LimitReached
@@ -48,28 +49,29 @@ class HostHttp:
         self._loop = loop
         self._limits = limits
         self._network: asyncio.Future[Network] | None = None
-        self._requests = 0
+        self.requests = 0
+        """Under way, with those whose body is still being read."""
 
     async def request(self, request: HttpRequest) -> HostResponse:
         headers = self._headers(request.headers)
         if request.timeout == 0:
             raise HttpFailed(HttpFault.NO_TIME, request.url, "the timeout is 0")
-        if self._requests >= self._limits.requests:
-            raise LimitReached("HTTP requests", self._limits.requests)
-        self._requests += 1
+        if self.requests >= self._limits.requests:
+            raise LimitReached("HTTP requests", self._limits.requests, name="http.requests")
+        self.requests += 1
         try:
-            network = await self._ready()
+            network = await self._ready(request)
             # From here: it is not the client's fault that we were not ready.
             deadline = None if request.timeout is None else self._loop.time() + request.timeout
             return await self._respond(network, request, headers, deadline)
         except BaseException:
-            self._requests -= 1
+            self.requests -= 1
             raise
 
     def _headers(self, asked: tuple[HttpHeader, ...]) -> Headers:
         headers = tuple((header.name.lower(), self._value(header)) for header in asked)
         if sum(len(name) + len(value) for name, value in headers) > self._limits.header_bytes:
-            raise LimitReached("bytes of HTTP headers", self._limits.header_bytes)
+            raise LimitReached("bytes of HTTP headers", self._limits.header_bytes, name="http.header_bytes")
         return headers
 
     def _value(self, header: HttpHeader) -> bytes:
@@ -108,41 +110,51 @@ class HostHttp:
         except (httpx.HTTPError, OSError, UnicodeError) as error:
             # Names that are too long for any resolver are an error of their encoding.
             raise HttpFailed(HttpFault.SENDING, shown, _root(error)) from error
-        kept = [(name.lower(), value) for name, value in response.headers.raw]
+        kept = [(name.lower(), value) for name, value in response.head.headers.raw]
         if sum(len(name) + len(value) for name, value in kept) > self._limits.header_bytes:
             await response.aclose()
-            raise LimitReached("bytes of HTTP headers", self._limits.header_bytes)
+            raise LimitReached("bytes of HTTP headers", self._limits.header_bytes, name="http.header_bytes")
         return HostResponse(response, kept, shown, deadline, self._on_closed)
 
-    async def _ready(self) -> Network:
+    async def _ready(self, request: HttpRequest) -> Network:
         """What sends; made by the first request, in a thread, because it takes a quarter of a second."""
-        if self._network is None:
-            self._network = self._loop.run_in_executor(None, Network, self._limits)
-        # Whoever is cancelled leaves it to the others.
-        return await asyncio.shield(self._network)
+        making = self._network
+        try:
+            if making is None:
+                self._network = making = self._loop.run_in_executor(None, Network, self._limits)
+            # Whoever is cancelled leaves it to the others.
+            return await asyncio.shield(making)
+        except (OSError, ImportError, RuntimeError) as error:
+            # Too many open files, say, or too many threads: the next request may have more luck.
+            if self._network is making:
+                self._network = None
+            parts = urlsplit(request.url)
+            shown = parts._replace(netloc=parts.netloc.rpartition("@")[2]).geturl()
+            reason = getattr(error, "strerror", None) or str(error)
+            raise HttpFailed(HttpFault.SENDING, shown, reason) from error
 
-    async def _follow(self, network: Network, message: Message, private: frozenset[str]) -> httpx.Response:
+    async def _follow(self, network: Network, message: Message, private: frozenset[str]) -> Received:
         for _ in range(self._limits.redirects + 1):
             response = await network.send(message)
             try:
-                target = _target(message.url, response)
+                target = _target(message.url, response.head)
             except HttpFailed:
                 await response.aclose()
                 raise
             if target is None:
                 return response
             await response.aclose()
-            message = message.redirected(response.status_code, target, private)
+            message = message.redirected(response.head.status_code, target, private)
         raise HttpFailed(HttpFault.REDIRECTS, str(_without_user(message.url)), "too many redirects")
 
     def _on_closed(self) -> None:
-        self._requests -= 1
+        self.requests -= 1
 
     async def aclose(self) -> None:
         """Close what is open.  Responses are closed before, by those who have them."""
         if self._network is not None:
-            network, self._network = await self._network, None
-            await network.aclose()
+            await self._network
+            self._network = None
 
 
 class HostResponse:
@@ -150,18 +162,18 @@ class HostResponse:
 
     def __init__(
         self,
-        response: httpx.Response,
+        response: Received,
         headers: list[tuple[bytes, bytes]],
         url: str,
         deadline: float | None,
         on_closed: Callable[[], None],
     ) -> None:
-        self.status = response.status_code
+        self.status = response.head.status_code
         self.headers = [
             (name.decode("ascii"), value.decode("ascii")) for name, value in headers if _TEXT.fullmatch(value)
         ]
         self._response = response
-        self._pieces: AsyncIterator[bytes] = response.aiter_raw()
+        self._pieces: AsyncIterator[bytes] = response.head.aiter_raw()
         self._url = url
         self._deadline = deadline
         self._on_closed: Callable[[], None] | None = on_closed
@@ -235,6 +247,22 @@ class Message:
         return request
 
 
+@dataclass(frozen=True, slots=True)
+class Received:
+    """A response, and the connection that it comes from."""
+
+    head: httpx.Response
+    transport: httpx.AsyncHTTPTransport
+
+    async def aclose(self) -> None:
+        try:
+            await self.head.aclose()
+        finally:
+            # A cancellation that meets the library while it closes a response leaves the socket open, and
+            # it takes the response for closed.  This does not wait before the socket is closed.
+            await self.transport.aclose()
+
+
 class Network:
     """The way to HTTP servers, or to the proxies that the server's variables name."""
 
@@ -257,44 +285,42 @@ class Network:
         self._limits = httpx.Limits(max_connections=limits.requests, max_keepalive_connections=0)
         self._proxies = getproxies()
         self._bypass = proxy_bypass
-        self._transports: dict[str | None, httpx.AsyncHTTPTransport] = {}
 
-    async def send(self, message: Message) -> httpx.Response:
+    async def send(self, message: Message) -> Received:
         """The head of the response.
 
         Raises:
             HttpFailed: The proxy is of a kind that cannot be used.
             httpx.HTTPError: There is no response.
         """
-        return await self._transport(message.url).handle_async_request(message.as_request())
+        transport = self._transport(message.url)
+        try:
+            return Received(await transport.handle_async_request(message.as_request()), transport)
+        except BaseException:
+            await transport.aclose()
+            raise
 
     def _transport(self, url: httpx.URL) -> httpx.AsyncHTTPTransport:
         import httpx
 
         proxy = self._proxy(url)
-        if proxy not in self._transports:
-            try:
-                self._transports[proxy] = httpx.AsyncHTTPTransport(
-                    verify=self._tls,
-                    limits=self._limits,
-                    proxy=None if proxy is None else httpx.Proxy(proxy),
-                    trust_env=False,
-                )
-            except (ImportError, ValueError, httpx.InvalidURL) as error:
-                shown = str(_without_user(url))
-                reason = f"the proxy that the server is to use cannot be used: {error}"
-                raise HttpFailed(HttpFault.SENDING, shown, reason) from error
-        return self._transports[proxy]
+        try:
+            return httpx.AsyncHTTPTransport(
+                verify=self._tls,
+                limits=self._limits,
+                proxy=None if proxy is None else httpx.Proxy(proxy),
+                trust_env=False,
+            )
+        except (ImportError, ValueError, httpx.InvalidURL) as error:
+            shown = str(_without_user(url))
+            reason = f"the proxy that the server is to use cannot be used: {error}"
+            raise HttpFailed(HttpFault.SENDING, shown, reason) from error
 
     def _proxy(self, url: httpx.URL) -> str | None:
         proxy = self._proxies.get(url.scheme) or self._proxies.get("all")
         if not proxy or self._bypass(f"{url.host}:{_port(url)}", self._proxies):
             return None
         return proxy if "://" in proxy else f"http://{proxy}"
-
-    async def aclose(self) -> None:
-        for transport in self._transports.values():
-            await transport.aclose()
 
 
 def _url(text: str) -> httpx.URL:
