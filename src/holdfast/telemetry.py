@@ -1,13 +1,23 @@
 """What is counted and timed, as an object that is handed in (pure).
 
-The names are those of the specification.  Exporters live elsewhere; the server
-only knows this interface.
+The names are those of the specification; figures that it does not have begin
+with ``holdfast_``.  Exporters live elsewhere; the server only knows this interface.
 """
 
 from __future__ import annotations
 
+import logging
+from bisect import bisect_left
 from collections import Counter
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
+from enum import Enum
+from itertools import chain
 from typing import Protocol
+
+from .tracing import Tracer
+
+_log = logging.getLogger(__name__)
 
 
 class Telemetry(Protocol):
@@ -18,6 +28,8 @@ class Telemetry(Protocol):
 
     recording: bool
     """False when nobody listens: then nothing needs to be timed."""
+    tracer: Tracer | None
+    """Makes the spans of requests; None if they have none."""
 
     def connection_opened(self, transport: str) -> None:
         """``transport`` is ``websocket`` or ``stdio``."""
@@ -33,11 +45,21 @@ class Telemetry(Protocol):
     def process_finished(self, result: str, seconds: float) -> None:
         """``result`` is ``success`` (exit code 0), ``error``, ``terminated`` or ``unknown``."""
 
+    def limit_reached(self, limit: str) -> None:
+        """Somebody was refused something; ``limit`` is one of a few words of ours, never the client's."""
+
+    def authenticated(self, result: str) -> None:
+        """Somebody tried to get in; ``result`` is ``accepted``, or one of a few words for why not."""
+
+    def audit_failed(self) -> None:
+        """Something that should be on record is not."""
+
 
 class Silent:
     """Nobody listens."""
 
     recording = False
+    tracer: Tracer | None = None
 
     def connection_opened(self, transport: str) -> None:
         pass
@@ -54,6 +76,96 @@ class Silent:
     def process_finished(self, result: str, seconds: float) -> None:
         pass
 
+    def limit_reached(self, limit: str) -> None:
+        pass
+
+    def authenticated(self, result: str) -> None:
+        pass
+
+    def audit_failed(self) -> None:
+        pass
+
+
+# What there is.
+
+
+class Kind(Enum):
+    """What the figures of a metric mean."""
+
+    COUNTER = "counter"
+    GAUGE = "gauge"
+    HISTOGRAM = "histogram"
+
+
+@dataclass(frozen=True, slots=True)
+class Metric:
+    """One figure, or one for every combination of its labels."""
+
+    name: str
+    kind: Kind
+    labels: tuple[str, ...]
+    help: str
+
+
+CONNECTIONS_ACTIVE = Metric(
+    "exec_server_connections_active", Kind.GAUGE, ("transport",), "Connections that are open."
+)
+CONNECTIONS = Metric(
+    "exec_server_connections_total", Kind.COUNTER, ("transport",), "Connections that were accepted."
+)
+REQUESTS = Metric(
+    "exec_server_requests_total", Kind.COUNTER, ("method", "result"), "Requests that were answered."
+)
+REQUEST_SECONDS = Metric(
+    "exec_server_request_duration_seconds",
+    Kind.HISTOGRAM,
+    ("method", "result"),
+    "Time from the start of a request's handler until the answer was queued.",
+)
+QUEUE_SECONDS = Metric(
+    "exec_server_request_queue_duration_seconds",
+    Kind.HISTOGRAM,
+    ("method",),
+    "Time from the receipt of a request to the start of its handler.",
+)
+TOTAL_SECONDS = Metric(
+    "exec_server_request_total_duration_seconds",
+    Kind.HISTOGRAM,
+    ("method", "result"),
+    "Time from the receipt of a request until the answer was queued.",
+)
+PROCESSES_ACTIVE = Metric("exec_server_processes_active", Kind.GAUGE, (), "Processes that run.")
+PROCESSES = Metric(
+    "exec_server_processes_finished_total", Kind.COUNTER, ("result",), "Processes that have ended."
+)
+PROCESS_SECONDS = Metric(
+    "exec_server_process_duration_seconds", Kind.HISTOGRAM, ("result",), "How long ended processes have run."
+)
+REFUSALS = Metric(
+    "holdfast_limit_refusals_total", Kind.COUNTER, ("limit",), "Refusals because a limit was reached."
+)
+AUTHENTICATIONS = Metric(
+    "holdfast_auth_total", Kind.COUNTER, ("result",), "Attempts to get in: accepted, or why not."
+)
+AUDIT_FAILURES = Metric(
+    "holdfast_audit_failures_total", Kind.COUNTER, (), "Records of the audit log that could not be written."
+)
+
+METRICS = (
+    CONNECTIONS_ACTIVE,
+    CONNECTIONS,
+    REQUESTS,
+    REQUEST_SECONDS,
+    QUEUE_SECONDS,
+    TOTAL_SECONDS,
+    PROCESSES_ACTIVE,
+    PROCESSES,
+    PROCESS_SECONDS,
+    REFUSALS,
+    AUTHENTICATIONS,
+    AUDIT_FAILURES,
+)
+"""What every tally has; observed figures come on top."""
 
 BOUNDS = (
     0.0, 0.005, 0.01, 0.025, 0.05, 0.075, 0.1, 0.25, 0.5, 0.75, 1.0,
@@ -62,45 +174,177 @@ BOUNDS = (
 """Upper bounds of the buckets of every duration."""
 
 
+# The register.
+
+
+@dataclass(frozen=True, slots=True)
+class Durations:
+    """How often something took how long."""
+
+    buckets: tuple[int, ...]
+    """A count per bound, not summed up; one more for what is beyond the last."""
+    sum: float
+
+    @property
+    def count(self) -> int:
+        return sum(self.buckets)
+
+
+Labels = tuple[str, ...]
+"""Values of labels, in the order of the metric's."""
+
+Read = Callable[[], Mapping[Labels, float]]
+
+
+@dataclass(frozen=True, slots=True)
+class Family:
+    """A metric and its figures at one moment."""
+
+    metric: Metric
+    figures: Mapping[Labels, float | Durations]
+
+
+_SUM = len(BOUNDS) + 1
+
+_Times = list[float]
+"""Durations as they are counted: a count per bucket, then their sum.  Nothing is faster to add to."""
+
+
+def _times() -> _Times:
+    return [*[0] * _SUM, 0.0]
+
+
+def _add(times: _Times, seconds: float) -> None:
+    times[bisect_left(BOUNDS, seconds)] += 1
+    times[_SUM] += seconds
+
+
+def _now(times: _Times) -> Durations:
+    return Durations(tuple(map(int, times[:_SUM])), times[_SUM])
+
+
 class Tally:
-    """Keeps the figures in memory, under the names and labels of the specification."""
+    """Keeps the figures in memory, under the names and labels of the specification.
+
+    The one source of all exporters.  What is called for every request looks up
+    and adds; what is asked for once in a while is worked out then.
+    """
 
     recording = True
 
-    def __init__(self) -> None:
-        self.counts: Counter[tuple[str, ...]] = Counter()
-        """Counters and gauges: (metric, label values...) -> value."""
-        self.durations: dict[tuple[str, ...], list[int]] = {}
-        """Histograms: (metric, label values...) -> a count per bucket, the last unbounded."""
-        for transport in ("websocket", "stdio", "relay"):
-            self.counts["exec_server_connections_active", transport] = 0
-        self.counts["exec_server_processes_active",] = 0
+    def __init__(self, tracer: Tracer | None = None) -> None:
+        self.tracer = tracer
+        self._connections = dict.fromkeys(("websocket", "stdio", "relay"), 0)
+        self._accepted = dict.fromkeys(self._connections, 0)
+        # (method, result) -> handled, queued, total.  How often is in the first.
+        self._requests: dict[tuple[str, str], tuple[_Times, _Times, _Times]] = {}
+        self._queued: dict[str, _Times] = {}
+        self._processes = 0
+        self._ended = {result: _times() for result in ("success", "error", "terminated", "unknown")}
+        self._refusals: dict[str, int] = {}
+        self._authentications: dict[str, int] = {}
+        self._audit_failures = 0
+        self._observed: dict[str, tuple[Metric, list[Read]]] = {}
 
-    def connection_opened(self, transport: str) -> None:
-        self.counts["exec_server_connections_active", transport] += 1
-        self.counts["exec_server_connections_total", transport] += 1
-
-    def connection_closed(self, transport: str) -> None:
-        self.counts["exec_server_connections_active", transport] -= 1
+    # The hot path.
 
     def request_done(self, method: str, result: str, *, queued: float, handled: float) -> None:
-        self.counts["exec_server_requests_total", method, result] += 1
-        self._time(handled, "exec_server_request_duration_seconds", method, result)
-        self._time(queued, "exec_server_request_queue_duration_seconds", method)
-        self._time(queued + handled, "exec_server_request_total_duration_seconds", method, result)
+        times = self._requests.get((method, result))
+        if times is None:
+            queue = self._queued.setdefault(method, _times())
+            times = self._requests[method, result] = (_times(), queue, _times())
+        own, queue, total = times
+        # Without a call for each: this is half of what it costs to count.
+        own[bisect_left(BOUNDS, handled)] += 1
+        own[_SUM] += handled
+        queue[bisect_left(BOUNDS, queued)] += 1
+        queue[_SUM] += queued
+        both = queued + handled
+        total[bisect_left(BOUNDS, both)] += 1
+        total[_SUM] += both
+
+    # What is rarer.
+
+    def connection_opened(self, transport: str) -> None:
+        self._connections[transport] += 1
+        self._accepted[transport] += 1
+
+    def connection_closed(self, transport: str) -> None:
+        self._connections[transport] -= 1
 
     def process_started(self) -> None:
-        self.counts["exec_server_processes_active",] += 1
+        self._processes += 1
 
     def process_finished(self, result: str, seconds: float) -> None:
-        self.counts["exec_server_processes_active",] -= 1
-        self.counts["exec_server_processes_finished_total", result] += 1
-        self._time(seconds, "exec_server_process_duration_seconds", result)
+        self._processes -= 1
+        _add(self._ended[result], seconds)
 
-    def _time(self, seconds: float, *key: str) -> None:
-        buckets = self.durations.setdefault(key, [0] * (len(BOUNDS) + 1))
-        for index, bound in enumerate(BOUNDS):
-            if seconds <= bound:
-                buckets[index] += 1
-                return
-        buckets[-1] += 1
+    def limit_reached(self, limit: str) -> None:
+        self._refusals[limit] = self._refusals.get(limit, 0) + 1
+
+    def authenticated(self, result: str) -> None:
+        self._authentications[result] = self._authentications.get(result, 0) + 1
+
+    def audit_failed(self) -> None:
+        self._audit_failures += 1
+
+    # What others know.
+
+    def observe(self, metric: Metric, read: Read) -> None:
+        """Ask ``read`` whenever the figures are wanted, on the thread that wants them: the loop's.
+
+        A metric may be observed in several places; each gives other labels.
+        """
+        self._observed.setdefault(metric.name, (metric, []))[1].append(read)
+
+    def families(self) -> Iterator[Family]:
+        """All figures, at this moment."""
+        requests = {key: (_now(own), _now(total)) for key, (own, _, total) in self._requests.items()}
+        ended = {(result,): _now(times) for result, times in self._ended.items()}
+        yield Family(CONNECTIONS_ACTIVE, _labelled(self._connections))
+        yield Family(CONNECTIONS, _labelled(self._accepted))
+        yield Family(REQUESTS, {key: own.count for key, (own, _) in requests.items()})
+        yield Family(REQUEST_SECONDS, {key: own for key, (own, _) in requests.items()})
+        yield Family(QUEUE_SECONDS, {(method,): _now(times) for method, times in self._queued.items()})
+        yield Family(TOTAL_SECONDS, {key: total for key, (_, total) in requests.items()})
+        yield Family(PROCESSES_ACTIVE, {(): self._processes})
+        yield Family(PROCESSES, {labels: times.count for labels, times in ended.items()})
+        yield Family(PROCESS_SECONDS, {labels: times for labels, times in ended.items() if times.count})
+        yield Family(REFUSALS, _labelled(self._refusals))
+        yield Family(AUTHENTICATIONS, _labelled(self._authentications))
+        yield Family(AUDIT_FAILURES, {(): self._audit_failures})
+        for metric, reads in self._observed.values():
+            yield Family(metric, dict(chain.from_iterable(map(_ask, reads))))
+
+    @property
+    def counts(self) -> Counter[tuple[str, ...]]:
+        """Gauges, and counters that have counted: (metric, label values...) -> value; 0 for others."""
+        found: Counter[tuple[str, ...]] = Counter()
+        for family in self.families():
+            for labels, figure in family.figures.items():
+                if family.metric.kind is Kind.GAUGE or (family.metric.kind is Kind.COUNTER and figure):
+                    assert not isinstance(figure, Durations)
+                    found[family.metric.name, *labels] = int(figure)
+        return found
+
+    @property
+    def durations(self) -> dict[tuple[str, ...], list[int]]:
+        """Histograms: (metric, label values...) -> a count per bucket, the last unbounded."""
+        return {
+            (family.metric.name, *labels): list(figure.buckets)
+            for family in self.families()
+            for labels, figure in family.figures.items()
+            if isinstance(figure, Durations)
+        }
+
+
+def _labelled(counts: Mapping[str, int]) -> dict[Labels, float]:
+    return {(label,): count for label, count in counts.items()}
+
+
+def _ask(read: Read) -> list[tuple[Labels, float]]:
+    try:
+        return list(read().items())
+    except Exception:  # noqa: BLE001  (one figure that cannot be had must not hide the others)
+        _log.exception("a figure could not be read")
+        return []

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from holdfast.telemetry import BOUNDS, Silent, Tally, Telemetry
+from holdfast.telemetry import BOUNDS, METRICS, Durations, Kind, Metric, Silent, Tally, Telemetry
 
 ACTIVE = "exec_server_connections_active"
 
@@ -93,5 +93,82 @@ def test_silence_takes_everything_and_says_that_nobody_listens() -> None:
     silent.process_started()
     silent.process_finished("success", 1.0)
     silent.connection_closed("stdio")
+    silent.limit_reached("x")
+    silent.authenticated("accepted")
+    silent.audit_failed()
 
+    assert (silent.tracer, tally.tracer) == (None, None)
     assert (silent.recording, tally.recording) == (False, True)
+
+
+def test_refusals_and_attempts_are_counted_by_their_reason() -> None:
+    tally = Tally()
+
+    tally.limit_reached("connections")
+    tally.limit_reached("connections")
+    tally.authenticated("accepted")
+    tally.authenticated("expired")
+    tally.audit_failed()
+
+    assert counted(tally) == {
+        ("holdfast_limit_refusals_total", "connections"): 2,
+        ("holdfast_auth_total", "accepted"): 1,
+        ("holdfast_auth_total", "expired"): 1,
+        ("holdfast_audit_failures_total",): 1,
+    }
+
+
+def test_the_families_are_all_metrics_in_their_order_with_their_labels() -> None:
+    """Exporters and documents rely on the one table."""
+    tally = Tally()
+    tally.connection_opened("stdio")
+    tally.request_done("m", "success", queued=0.25, handled=0.5)
+    tally.request_done("m", "error", queued=1.0, handled=0.0)
+    tally.process_started()
+    tally.process_finished("error", 2.0)
+    tally.limit_reached("l")
+    tally.authenticated("r")
+
+    families = list(tally.families())
+
+    assert [family.metric for family in families] == list(METRICS)
+    for family in families:
+        assert family.figures != {}
+        for labels, figure in family.figures.items():
+            assert len(labels) == len(family.metric.labels)
+            assert isinstance(figure, Durations) == (family.metric.kind is Kind.HISTOGRAM)
+    figures = {family.metric.name: family.figures for family in families}
+    queue = figures["exec_server_request_queue_duration_seconds"]["m",]
+    total = figures["exec_server_request_total_duration_seconds"]["m", "success"]
+    assert isinstance(queue, Durations)
+    assert isinstance(total, Durations)
+    assert (queue.count, queue.sum) == (2, 1.25)
+    assert (total.count, total.sum) == (1, 0.75)
+
+
+LIMIT = Metric("holdfast_limit", Kind.GAUGE, ("limit",), "What is allowed.")
+
+
+def test_what_others_know_is_asked_for_when_it_is_wanted() -> None:
+    """Several may know something of the same metric."""
+    tally = Tally()
+    used: dict[tuple[str, ...], float] = {("a",): 1.0}
+    tally.observe(LIMIT, lambda: used)
+    tally.observe(LIMIT, lambda: {("b",): 7.0})
+    before = {key: count for key, count in tally.counts.items() if key[0] == "holdfast_limit"}
+
+    used["a",] = 2.0
+
+    assert before == {("holdfast_limit", "a"): 1, ("holdfast_limit", "b"): 7}
+    assert tally.counts["holdfast_limit", "a"] == 2
+
+
+def test_a_figure_that_cannot_be_read_hides_no_other(caplog: pytest.LogCaptureFixture) -> None:
+    tally = Tally()
+    tally.observe(LIMIT, lambda: {("a",): 1 / 0})
+    tally.observe(LIMIT, lambda: {("b",): 7.0})
+
+    found = {key: count for key, count in tally.counts.items() if key[0] == "holdfast_limit"}
+
+    assert found == {("holdfast_limit", "b"): 7}
+    assert "ZeroDivisionError" in caplog.text

@@ -1,0 +1,1 @@
+"""What a server tells those who look after it: figures, spans, logs."""
