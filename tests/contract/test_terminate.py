@@ -74,7 +74,7 @@ async def test_terminating_twice_or_after_the_end(backend: Backend, gate: Gate) 
 
     first, second = await asyncio.gather(process.terminate(), process.terminate())
     assert first.running
-    assert second.running
+    assert second.survivors == ()  # Whether it still ran depends on how far apart two requests arrive.
 
     await recorder.until("closed")
     assert not (await process.terminate()).running

@@ -24,6 +24,7 @@ from holdfast.model import (
     Stream,
     WriteStatus,
 )
+from holdfast.principal import ANYBODY, Principal
 from holdfast.web import HttpRequest
 
 HOST = HostInfo(  # noqa: S604  (the path of a shell, and no call of one)
@@ -41,8 +42,14 @@ class FakeClient:
     """Implements ``dialect.Client``: remembers what it was sent."""
 
     def __init__(
-        self, *, transport: str = "websocket", peer: str = "127.0.0.1:5", alive: bool = False
+        self,
+        *,
+        transport: str = "websocket",
+        peer: str = "127.0.0.1:5",
+        alive: bool = False,
+        principal: Principal = ANYBODY,
     ) -> None:
+        self.principal = principal
         self.transport = transport
         self.peer = peer
         self.comes_back = transport != "stdio"
@@ -263,6 +270,9 @@ class FakeBackend:
         self._outcomes = list(outcomes)
         self.unpacked: dict[bytes, FakeProcess] = {}
         """What ``unpack`` answers."""
+
+    def on_behalf_of(self, principal: Principal, peer: str = "") -> FakeBackend:
+        return self
 
     async def start(self, spec: Spec) -> FakeProcess:
         self.specs.append(spec)

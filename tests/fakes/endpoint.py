@@ -9,6 +9,7 @@ from typing import Any
 
 from holdfast.dialects.dialect import Breach, Client, LongResult, Method, Sequel, WireError
 from holdfast.errors import BadRequest, HoldfastError, OutOfTurn
+from holdfast.principal import ANYBODY
 from holdfast.server.connection import Connection
 from holdfast.wire import jsonrpc
 from holdfast.wire.jsonrpc import Notification, Response
@@ -19,6 +20,7 @@ class MemoryChannel:
 
     transport = "websocket"
     peer = "127.0.0.1:5"
+    principal = ANYBODY
     comes_back = True
 
     def __init__(self) -> None:
@@ -79,6 +81,9 @@ class ToyConversation:
         self.told: list[str] = []
         self.gates: dict[str, asyncio.Future[str]] = {}
         """What ``wait`` and ``start`` wait for, by name."""
+
+    def usage(self) -> dict[str, int]:
+        return {"told": len(self.told)}
 
     def gate(self, method: Method) -> None:
         if method.family == "closed":
@@ -156,6 +161,10 @@ def _plain(talk: ToyConversation, name: str) -> str:
     return f"plain {name}"
 
 
+def _unreadable(params: Any) -> str:
+    raise RuntimeError("a mistake of ours")
+
+
 def _broken(talk: ToyConversation, name: str) -> str:
     raise RuntimeError("a mistake of ours")
 
@@ -195,10 +204,14 @@ class ToyEndpoint:
             "long": Method(_name, _long, waits=True),
             "broken": Method(_name, _broken),
             "broken later": Method(_name, _broken_later),
+            "broken before": Method(_unreadable, _plain),
         }
 
     def pick(self, text: bytes) -> ToyEndpoint:
         return self
+
+    def usage(self) -> dict[str, int]:
+        return {"toys": len(self.conversations)}
 
     def greet(self, client: Client) -> ToyConversation:
         self.conversations.append(ToyConversation(client))

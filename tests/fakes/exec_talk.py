@@ -10,16 +10,24 @@ from typing import Any
 import pytest
 
 from holdfast.config import SessionLimits
-from holdfast.dialects.exec.endpoint import ExecConversation, ExecEndpoint
+from holdfast.dialects.exec.conversation import ExecConversation
+from holdfast.dialects.exec.endpoint import ExecEndpoint
 from holdfast.dialects.exec.feed import Feed
 from holdfast.dialects.exec.methods import METHODS
+from holdfast.dialects.exec.realm import Realm
 from holdfast.errors import HoldfastError
+from holdfast.principal import ANYBODY
 from holdfast.telemetry import Tally
 from holdfast.wire import jsonrpc
 from tests.fakes.dialects import FakeBackend, FakeClient, FakeProcess, HandLoop
 
 START = {"processId": "p", "argv": ["x"], "cwd": "file:///tmp", "env": {"A": "1"}, "tty": False}
 INITIALIZED = jsonrpc.Notification("initialized", None)
+
+
+def a_realm(limits: SessionLimits | None = None) -> Realm:
+    """Of whoever has no token."""
+    return Realm(ANYBODY.identity, FakeBackend(), limits or SessionLimits())
 
 
 class ExecTalk:

@@ -94,7 +94,7 @@ async def calls_over(workers: Workers) -> None:
     Nobody else waits for that.  A test that did not would leave a file open for a moment, and the
     next one would miss it at its own end.
     """
-    await eventually(lambda: workers._busy == 0, lambda: f"calls are not over: {workers._busy}")
+    await eventually(lambda: workers.busy == 0, lambda: f"calls are not over: {workers.busy}")
 
 
 async def nothing_left(before: dict[int, str]) -> None:

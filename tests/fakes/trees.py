@@ -16,6 +16,7 @@ from pathlib import Path
 import pytest
 
 import holdfast
+from tests.fakes.backends import LONG
 from tests.fakes.client import Client, Message
 from tests.fakes.server import COMMAND, PATIENCE, Program, Sighting, eventually, is_same
 
@@ -25,8 +26,8 @@ NOBODY = 65534
 USERS = ("self", "nobody") if os.getuid() == 0 else ("self",)
 """Whose rights a server is tried with."""
 
-RUNS = int(os.environ.get("HOLDFAST_TREE_RUNS", "3"))
-"""How often each end of a tree is tried: a race is not seen at once."""
+RUNS = int(os.environ.get("HOLDFAST_TREE_RUNS", "10" if LONG else "1"))
+"""How often each end of a tree is tried; a race is not seen at once, but there are many ends and users."""
 
 FEWER_RUNS = max(1, RUNS // 3)
 """The same for ends that are another's variant."""

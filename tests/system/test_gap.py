@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import base64
 import hashlib
+import os
 from collections.abc import Iterator
+from pathlib import Path
 
 import pytest
 
-from tests.fakes.client import Client, Message, page_bytes, sha256, write_params
-from tests.fakes.server import Program, eventually, is_running, program_at
+from tests.fakes.client import Client, Message, page_bytes, sha256
+from tests.fakes.server import Program, eventually, is_running, open_files, program_at
 from tests.fakes.trees import knowing
 
 MIB = 1 << 20
@@ -73,21 +75,27 @@ def size(chunks: list[Message]) -> int:
     return sum(len(base64.b64decode(chunk["chunk"])) for chunk in chunks)
 
 
-async def flood(url: str, *, before: int, count: int) -> tuple[str, int, int]:
-    """Let a program say much while nobody listens.
+async def flood(
+    served: tuple[Program, str], folder: Path, *, before: int, count: int
+) -> tuple[str, int, int]:
+    """Let a program say much while nobody listens, as the server knows by then.
 
     Gives the session, and what its client has heard: how many bytes, and the last number.
     """
+    server, url = served
+    door = folder / "door"
+    os.mkfifo(door)
     first = await Client.open(url)
-    program = FLOOD.format(before=before, count=count)
-    await first.start("p", "python3", "-I", "-S", "-c", program, pipeStdin=True)
+    program = FLOOD.format(before=before, count=count).replace("sys.stdin.readline()", f"open({str(door)!r})")
+    await first.start("p", "python3", "-I", "-S", "-c", program)
     tale = first.tale("p")
     await first.until(lambda: len(tale.data()) == before * BLOCK)
     (listed,) = (await first.call("process/list"))["processes"]
-    # The last word of the client: whether the answer comes is not waited for.
-    first.post("process/write", write_params("p", b"\n", "w"))
-    await first.wire.writer.drain()
+    files = open_files(server.pid)
     await first.abort()
+    await eventually(lambda: open_files(server.pid) < files)
+    with door.open("wb"):
+        pass
     await eventually(lambda: not is_running(listed["pid"]), within=15)
     return first.session, len(tale.data()), len(tale.events)
 
@@ -95,11 +103,11 @@ async def flood(url: str, *, before: int, count: int) -> tuple[str, int, int]:
 @pytest.mark.slow
 @pytest.mark.stress
 async def test_the_tail_of_a_flood_that_nobody_heard_is_kept_and_the_rest_is_told_as_missing(
-    served: tuple[Program, str],
+    served: tuple[Program, str], tmp_path: Path
 ) -> None:
     """A client that was away must be able to trust what it finds, and to know what it does not."""
     count, before = 1600, 4
-    session, had, last = await flood(served[1], before=before, count=count)
+    session, had, last = await flood(served, tmp_path, before=before, count=count)
 
     async with knowing(served[1], resume=session) as back:
         everything = await back.read("p", maxBytes=1)
@@ -127,9 +135,9 @@ async def test_the_tail_of_a_flood_that_nobody_heard_is_kept_and_the_rest_is_tol
 
 
 @pytest.mark.slow
-async def test_a_flood_that_fits_has_no_gap(served: tuple[Program, str]) -> None:
+async def test_a_flood_that_fits_has_no_gap(served: tuple[Program, str], tmp_path: Path) -> None:
     """Nothing is said of what is not missing."""
-    session, had, last = await flood(served[1], before=2, count=400)
+    session, had, last = await flood(served, tmp_path, before=2, count=400)
 
     async with knowing(served[1], resume=session) as back:
         chunks, gap = await read_all(back, after=last)

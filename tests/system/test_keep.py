@@ -292,11 +292,13 @@ async def test_a_kept_process_can_be_read_longer_after_its_close_than_others() -
     async with inside(sessions=limits) as server, client(server.url) as first, client(server.url) as second:
         await short(first, "own")
         await short(first, "kept", keep=True)
-        own = server.endpoint.sessions.find(first.session).scope
+        session = server.endpoint.sessions.get(first.session)
+        assert session is not None
+        own = session.scope
         await eventually(lambda: own.find("own") is None)
         left = await names(first)
         page = await second.read("kept")
-        common = server.endpoint.commons.session.scope
+        common = session.realm.commons.session.scope
         await eventually(lambda: common.find("kept") is None)
         with pytest.raises(Refusal) as caught:
             await second.read("kept")

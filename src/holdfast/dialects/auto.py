@@ -17,6 +17,7 @@ class AutoEndpoint:
         """``app_endpoint`` gives the same one each time; it is asked when the first client means it."""
         self._exec = exec_endpoint
         self._app = app_endpoint
+        self._met: list[Endpoint] = [exec_endpoint]
 
     @property
     def methods(self) -> Mapping[str, Method]:
@@ -30,9 +31,15 @@ class AutoEndpoint:
             return self._exec
         match message:
             case Request(method="initialize", params={"clientInfo": _}):
-                return self._app()
+                endpoint = self._app()
+                if endpoint not in self._met:
+                    self._met.append(endpoint)
+                return endpoint
             case _:
                 return self._exec
 
     def greet(self, client: Client) -> Conversation:
         return self._exec.greet(client)
+
+    def usage(self) -> Mapping[str, int]:
+        return {name: used for endpoint in self._met for name, used in endpoint.usage().items()}

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import Any, Protocol
 
 from holdfast.errors import HoldfastError, Refused
+from holdfast.principal import Principal
 from holdfast.wire.jsonrpc import Message, Notification, Response
 
 
@@ -20,6 +21,10 @@ class Client(Protocol):
     @property
     def peer(self) -> str:
         """The client's address, for error texts; empty if it has none."""
+
+    @property
+    def principal(self) -> Principal:
+        """Who it is, and what it may do."""
 
     @property
     def comes_back(self) -> bool:
@@ -143,6 +148,9 @@ class Conversation(Protocol):
     def explain(self, error: HoldfastError) -> WireError:
         """Say in this dialect what went wrong."""
 
+    def usage(self) -> Mapping[str, int]:
+        """How much of the client's limits is in use, by the names of the limits."""
+
     def ended(self) -> None:
         """The connection is gone."""
 
@@ -158,3 +166,6 @@ class Endpoint(Protocol):
 
     def greet(self, client: Client) -> Conversation:
         """A client has connected."""
+
+    def usage(self) -> Mapping[str, int]:
+        """How much of the limits of all clients together is in use."""

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from typing import Any, Generic, TypeVar
 
+from holdfast.config import MIB
 from holdfast.errors import LimitReached, NameTaken
 
 T = TypeVar("T")
@@ -45,15 +46,35 @@ class Starting:
             then()
 
 
+def _size(name: str) -> int:
+    return len(name.encode(errors="surrogatepass"))
+
+
 class Scope(Generic[T]):
     """Names to whatever the dialect keeps per process."""
 
-    __slots__ = ("_entries", "_limit", "_what")
+    __slots__ = ("_entries", "_limit", "_most_bytes", "_name", "_what", "size")
 
-    def __init__(self, *, limit: int, what: str = "processes of one client") -> None:
-        """``what`` are the entries, in the words of an error."""
+    def __init__(
+        self,
+        *,
+        limit: int,
+        most_bytes: int = 64 * MIB,
+        what: str = "processes of one client",
+        name: str = "",
+    ) -> None:
+        """
+        Args:
+            most_bytes: Of all names together.
+            what: The entries, in the words of an error.
+            name: What their limit is called; that of the bytes is beside it.
+        """
+        self.size = 0
+        """Bytes of all names."""
         self._limit = limit
+        self._most_bytes = most_bytes
         self._what = what
+        self._name = name
         self._entries: dict[str, T | Starting] = {}
 
     def reserve(self, name: str, request: Any = None) -> Starting:
@@ -66,7 +87,12 @@ class Scope(Generic[T]):
         if name in self._entries:
             raise NameTaken(name)
         if len(self._entries) >= self._limit:
-            raise LimitReached(self._what, self._limit)
+            raise LimitReached(self._what, self._limit, name=self._name)
+        size = _size(name)
+        if self.size + size > self._most_bytes:
+            part = self._name.partition(".")[0]
+            raise LimitReached("bytes of names", self._most_bytes, name=f"{part}.name_bytes")
+        self.size += size
         starting = Starting(name, request)
         self._entries[name] = starting
         return starting
@@ -83,11 +109,15 @@ class Scope(Generic[T]):
     def release(self, name: str) -> None:
         """The name is free again."""
         entry = self._entries.pop(name)
+        self.size -= _size(name)
         if isinstance(entry, Starting):
             entry.settled()
 
     def find(self, name: str) -> T | Starting | None:
         return self._entries.get(name)
+
+    def __len__(self) -> int:
+        return len(self._entries)
 
     def __iter__(self) -> Iterator[T | Starting]:
         return iter(list(self._entries.values()))

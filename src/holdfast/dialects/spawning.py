@@ -9,6 +9,7 @@ from holdfast.backend import KeptBackend, KeptProcess
 from holdfast.dialects.shapes import printable
 from holdfast.errors import Fault, Search, SpawnFailed, StartCancelled
 from holdfast.model import Spec
+from holdfast.tracing import share
 from holdfast.wire.complaint import quote
 
 from .scope import Scope, Starting
@@ -29,6 +30,7 @@ async def start(backend: KeptBackend, spec: Spec, scope: Scope[T], starting: Sta
     """
     task = asyncio.current_task()
     assert task is not None
+    share("process.id", starting.name)
     try:
         if starting.cancelled:
             raise StartCancelled(starting.name)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import copy
 import errno
 import os
 from collections.abc import Callable, Sequence
@@ -11,13 +12,14 @@ from functools import partial
 from typing import TypeVar
 
 from holdfast.config import FileLimits
-from holdfast.errors import FileFailed
+from holdfast.errors import FileFailed, Forbidden
 from holdfast.files import DirEntry, Metadata, OpenFile, Purpose, Walk, WalkTerms
 from holdfast.host.files import blocks, copying, listing, making, removal, watch, whole
 from holdfast.host.files.reach import Reach
-from holdfast.host.sandbox.rules import resolve
+from holdfast.host.sandbox.rules import enclosed, resolve
 from holdfast.host.text import to_bytes, to_text
 from holdfast.poller import Poller
+from holdfast.principal import is_below
 from holdfast.sandbox import Sandbox
 
 from .watching import LocalWatch, Watching
@@ -42,10 +44,19 @@ class LocalFiles:
         self.workers = Workers(self._limits.threads, loop, "holdfast-files")
         self._watching = Watching(poller)
         self._tmpdir = tmpdir
+        self._walls: tuple[str, ...] | None = None
+
+    def within(self, walls: tuple[str, ...]) -> LocalFiles:
+        """The same files, without those outside of these directories."""
+        view = copy.copy(self)
+        view._walls = walls
+        return view
 
     async def read(
         self, path: str, *, at_once: int, follow: bool = True, sandbox: Sandbox | None = None
     ) -> bytes | OpenFile:
+        self._check(path)
+
         def work() -> bytes | int:
             reach = self._reach(sandbox, follow=follow)
             return whole.read(reach, to_bytes(path), at_once=at_once, limit=self._limits.read_bytes)
@@ -91,10 +102,13 @@ class LocalFiles:
     async def copy(
         self, source: str, destination: str, *, recursive: bool, sandbox: Sandbox | None = None
     ) -> None:
+        self._check(destination)
         work = partial(copying.copy, recursive=recursive)
         await self._do(sandbox, work, source, to_bytes(destination))
 
     async def open(self, path: str, purpose: Purpose, *, sandbox: Sandbox | None = None) -> OpenFile:
+        self._check(path)
+
         def work() -> int:
             return whole.open_for(self._reach(sandbox), to_bytes(path), purpose)
 
@@ -103,6 +117,7 @@ class LocalFiles:
     async def watch_missing(
         self, missing: Sequence[str], present: str | None, told: Callable[[], None]
     ) -> LocalWatch | None:
+        self._check(*missing, *(() if present is None else (present,)))
         paths = [to_bytes(path) for path in missing]
         there = None if present is None else to_bytes(present)
         plan = await self._run(partial(watch.plan, paths, there), _close_plan)
@@ -137,13 +152,22 @@ class LocalFiles:
         *facts: object,
         follow: bool = True,
     ) -> T:
+        self._check(path)
         return await self._run(lambda: work(self._reach(sandbox, follow=follow), to_bytes(path), *facts))
 
     def _reach(self, sandbox: Sandbox | None, *, follow: bool = True) -> Reach:
         """In a thread, because the rules depend on what is on the disk."""
-        if sandbox is None or sandbox.entries is None:
-            return Reach(follow=follow)
-        return Reach(resolve(sandbox, self._tmpdir), follow=follow)
+        rules = None if sandbox is None or sandbox.entries is None else resolve(sandbox, self._tmpdir)
+        if self._walls is not None:
+            walls = enclosed(self._walls)
+            rules = walls if rules is None else rules.within(walls)
+        return Reach(rules, follow=follow)
+
+    def _check(self, *paths: str) -> None:
+        """Say at once what can be told from the text alone; links are followed, and checked, later."""
+        for path in paths if self._walls is not None else ():
+            if not any(is_below(path, wall) for wall in self._walls or ()):
+                raise Forbidden("path", path)
 
     async def _run(self, work: Callable[[], T], undo: Callable[[T], None] | None = None) -> T:
         return await run(self.workers, work, undo=undo)

@@ -3,25 +3,35 @@
 from __future__ import annotations
 
 import asyncio
+import errno
 from collections.abc import Callable
 from functools import partial
 from typing import TYPE_CHECKING
+from weakref import WeakValueDictionary
 
+from holdfast.audit import Audit
 from holdfast.config import MIB, EngineLimits, FileLimits, HttpLimits
-from holdfast.errors import LimitReached
+from holdfast.errors import Fault, LimitReached
+from holdfast.host.failure import failed
 from holdfast.host.info import own_environment
 from holdfast.model import PLAIN, HostInfo, Leftovers, Spec
 from holdfast.poller import Poller
+from holdfast.principal import ANYBODY, Identity, Principal
+from holdfast.tracing import PREPARE_SANDBOX, SPAWN, span
 from holdfast.value import replace
 
+from .account import Account, AccountBackend
 from .birth import Birth
 from .children import Children
 from .past import Past
 from .process import LocalProcess
-from .ring import Budget, Ring
+from .ring import PIECE, Budget, Ring
+from .state import Owner
 from .watchdog import Watchdog
 
 if TYPE_CHECKING:
+    from holdfast.host.sandbox.cage import Cage
+
     from .files import LocalFiles
     from .http import HostHttp
 
@@ -39,11 +49,13 @@ class LocalBackend:
         limits: EngineLimits | None = None,
         http_limits: HttpLimits | None = None,
         file_limits: FileLimits | None = None,
+        audit: Audit | None = None,
     ) -> None:
         """
         Args:
             look: Finds out what the host is like; asked once, when somebody wants to know.
             poller: The server's.  Without one the backend makes its own and closes it.
+            audit: Where it is written down who starts what.
         """
         self._look = look
         self._info: HostInfo | None = None
@@ -58,10 +70,13 @@ class LocalBackend:
         self._poller = poller or Poller()
         if self._own_poller:
             self._poller.attach(loop)
-        self._budget = Budget(self._limits.retained_bytes)
+        self._budget = Budget(self._limits.retained_bytes, PIECE)
         self._births: set[Birth] = set()
         self._live: set[LocalProcess] = set()
         self._strays: set[LocalProcess] = set()  # Closed, but not without leaving somebody behind.
+        self._audit = audit
+        # For as long as anybody uses it: a connection, a session, a process.
+        self._accounts: WeakValueDictionary[Identity, Account] = WeakValueDictionary()
         self._closing = False
         self._all_gone: asyncio.Future[None] | None = None
         self.closures = 0
@@ -73,6 +88,16 @@ class LocalBackend:
         if self._info is None or self._info.sandboxes is not guarantees:
             self._info = replace(self._info or self._look(), sandboxes=guarantees)
         return self._info
+
+    def usage(self) -> dict[str, int]:
+        """How much of its limits is in use, by their names."""
+        return {
+            # Whoever has left somebody behind counts apart, up to the same number.
+            "engine.processes": max(len(self._live) + len(self._births), len(self._strays)),
+            "engine.retained_bytes": self._budget.used,
+            "http.requests": 0 if self._http is None else self._http.requests,
+            "file.threads": 0 if self._files is None else self._files.workers.busy,
+        }
 
     # What many programs never ask for is imported when one does: they start the sooner.
 
@@ -94,35 +119,59 @@ class LocalBackend:
         return self._http
 
     async def start(self, spec: Spec) -> LocalProcess:
+        return await self.start_for(spec, self, self._budget)
+
+    async def start_for(self, spec: Spec, owner: Owner, budget: Budget) -> LocalProcess:
+        """Start a process that ``owner`` keeps account of, and whose output counts in ``budget``."""
         self._check_room()
         cage = None
-        if spec.sandbox is not None:
-            cage = await self.files.workers.run(partial(self._children.cage, spec))
-            self._check_room()  # Meanwhile others may have started, or everything been closed.
+        with span(PREPARE_SANDBOX):
+            if spec.sandbox is not None:
+                cage = await self.files.workers.run(partial(self._children.cage, spec))
+                self._check_room()  # Meanwhile others may have started, or everything been closed.
+        try:
+            with span(SPAWN):
+                process = await self._start(spec, cage, owner, budget)
+        except OSError as error:
+            raise failed(spec, Fault.SYSTEM, spec.argv[0], error.errno or errno.EIO) from error
+        self._live.add(process)
+        if spec.terms is not PLAIN:
+            Watchdog(process, spec.terms, self._loop)
+        return process
+
+    async def _start(self, spec: Spec, cage: Cage | None, owner: Owner, budget: Budget) -> LocalProcess:
         birth = Birth(self._children.start(spec, cage), loop=self._loop, poller=self._poller)
         self._births.add(birth)
         try:
             child = await birth.child()
         finally:
             self._births.discard(birth)
-        process = LocalProcess(
-            child,
-            Ring(limit=MIB, chunks=self._limits.retained_chunks, budget=self._budget),
-            loop=self._loop,
-            poller=self._poller,
-            limits=self._limits,
-            owner=self,
-            terms=spec.terms,
-        )
-        self._live.add(process)
-        if spec.terms is not PLAIN:
-            Watchdog(process, spec.terms, self._loop)
-        return process
+        try:
+            return LocalProcess(
+                child,
+                Ring(limit=MIB, chunks=self._limits.retained_chunks, budget=budget),
+                loop=self._loop,
+                poller=self._poller,
+                limits=self._limits,
+                owner=owner,
+                terms=spec.terms,
+            )
+        except OSError:
+            birth.give_up()
+            raise
 
     def _check_room(self) -> None:
         most = 0 if self._closing else self._limits.processes
         if len(self._live) + len(self._births) >= most or len(self._strays) > most:
-            raise LimitReached("processes", most)
+            raise LimitReached("processes", most, name="engine.processes")
+
+    def on_behalf_of(self, principal: Principal, peer: str = "") -> LocalBackend | AccountBackend:
+        if principal is ANYBODY and self._audit is None:
+            return self
+        account = self._accounts.get(principal.identity)
+        if account is None:
+            self._accounts[principal.identity] = account = Account(self._budget)
+        return AccountBackend(self, account, principal, peer, self._audit)
 
     def unpack(self, data: bytes) -> Past:
         return Past(data, self._budget)
@@ -132,7 +181,7 @@ class LocalBackend:
             return
         self._closing = True
         for birth in list(self._births):
-            birth.give_up(LimitReached("processes", 0))
+            birth.give_up(LimitReached("processes", 0, name="engine.processes"))
         for process in [*self._live, *self._strays]:
             process.forget(Leftovers.END)
         if self._live or self._strays:
@@ -148,7 +197,10 @@ class LocalBackend:
         if self._own_poller:
             self._poller.close()
 
-    # Implements ``process.Owner``.
+    # Implements ``state.Owner``.
+
+    def exited(self, process: LocalProcess) -> None:
+        pass
 
     def closed(self, process: LocalProcess) -> None:
         self.closures += 1

@@ -85,7 +85,8 @@ class Past(Prompt):
             None if denied is None else _unpacked(*denied),
         )
         self._budget = budget
-        self._ring = Ring(limit=PACK_MOST, chunks=len(chunks) + 1, budget=Budget(PACK_MOST))
+        own = Budget(PACK_MOST + budget.piece * len(chunks), budget.piece)
+        self._ring = Ring(limit=PACK_MOST, chunks=len(chunks) + 1, budget=own)
         for seq, stream, said in chunks:
             self._ring.append(Chunk(seq, Stream(stream), said))
 
@@ -144,5 +145,5 @@ class Past(Prompt):
         return None
 
     def forget(self, leftovers: Leftovers = Leftovers.SPARE) -> None:
-        self._budget.used -= self._ring.total
+        self._budget.used -= self._ring.cost
         self._ring.close()

@@ -107,12 +107,11 @@ class LocalProcess(Prompt):
         self.valves: tuple[Valve, ...] = ()
         self._waiting: Waiting | None = None
         self._drain_timer: asyncio.TimerHandle | None = None
-        self._stdin = (
-            Stdin(child.stdin, loop=loop, poller=poller, limits=limits) if child.stdin is not None else None
-        )
-        self._outputs = tuple(
-            Output(stream, fd, self, loop=loop, poller=poller) for stream, fd in child.outputs
-        )
+        self._stdin: Stdin | None = None
+        if child.stdin is not None:
+            self._stdin = Stdin(child.stdin, loop=loop, poller=poller, limits=limits)
+        outputs = (Output(stream, fd, self, loop=loop, poller=poller) for stream, fd in child.outputs)
+        self._outputs = tuple(outputs)
         self._terminal = any(stream is Stream.PTY for stream, _ in child.outputs)
         child.hand_over()
         self.tree = Tree(child, self, loop=loop, poller=poller)
@@ -176,6 +175,7 @@ class LocalProcess(Prompt):
             if self._stdin is not None:
                 self._stdin.close()
             self.exit = end
+            self._owner.exited(self)
             self._tell("exited", end)
             if before is State.TERMINATING:
                 self._close_outputs()

@@ -22,14 +22,48 @@ _MARKS = 16_384
 """Dropped chunks whose size is still known one by one: a gibibyte, if they are large."""
 
 
+PIECE = 128
+"""Bytes that a chunk takes beside its own, about: an object, its number, a place in a list."""
+
+
 class Budget:
     """Bytes that several rings share."""
 
-    __slots__ = ("limit", "used")
+    __slots__ = ("limit", "piece", "used")
 
-    def __init__(self, limit: int) -> None:
+    def __init__(self, limit: int, piece: int = 0) -> None:
+        """``piece`` is what a chunk costs beside its bytes: a child may write them one by one."""
         self.limit = limit
+        self.piece = piece
         self.used = 0
+
+
+class Share(Budget):
+    """What one of many may use of a budget; it counts there, too."""
+
+    __slots__ = ("_own", "_whole", "most")
+
+    def __init__(self, whole: Budget, most: int | None = None) -> None:
+        """``most`` is its own bound, beside that of the whole."""
+        self._whole = whole
+        self._own = 0
+        self.most = most
+        self.piece = whole.piece
+
+    @property
+    def used(self) -> int:
+        return self._own
+
+    @used.setter
+    def used(self, value: int) -> None:
+        self._whole.used += value - self._own
+        self._own = value
+
+    @property
+    def limit(self) -> int:  # type: ignore[override]
+        """Exceeded if either of the two is."""
+        left = self._own + self._whole.limit - self._whole.used
+        return left if self.most is None else min(left, self.most)
 
 
 class Ring:
@@ -39,13 +73,14 @@ class Ring:
     can be kept elsewhere than in this process's memory.
     """
 
-    __slots__ = ("_budget", "_chunks", "_dropped", "_head", "_most_chunks", "_total", "limit")
+    __slots__ = ("_budget", "_chunks", "_dropped", "_head", "_most_chunks", "_piece", "_total", "limit")
 
     def __init__(self, *, limit: int, chunks: int, budget: Budget) -> None:
         self.limit = limit
         """Bytes to keep; may change at any time and takes effect with the next chunk."""
         self._most_chunks = chunks
         self._budget = budget
+        self._piece = budget.piece
         self._chunks: list[Chunk] = []
         self._head = 0  # Chunks before this index are dropped already.
         self._total = 0
@@ -56,6 +91,11 @@ class Ring:
         """Bytes kept."""
         return self._total
 
+    @property
+    def cost(self) -> int:
+        """What they cost in the budget."""
+        return self._total + self._piece * (len(self._chunks) - self._head)
+
     def append(self, chunk: Chunk) -> None:
         """Keep ``chunk`` and drop what no longer fits."""
         if self.limit <= 0:
@@ -63,7 +103,7 @@ class Ring:
         size = len(chunk.data)
         self._chunks.append(chunk)
         self._total += size
-        self._budget.used += size
+        self._budget.used += size + self._piece
         if self._total > self.limit or self._budget.used > self._budget.limit:
             self.trim()
         elif len(self._chunks) - self._head > self._most_chunks:
@@ -81,7 +121,7 @@ class Ring:
     def close(self) -> None:
         """Drop everything, give its room back, and keep nothing any more."""
         self.limit = 0
-        self._budget.used -= self._total
+        self._budget.used -= self.cost
         self._total = 0
         self._chunks = []
         self._head = 0
@@ -126,7 +166,7 @@ class Ring:
             self._dropped = _Dropped()
         self._dropped.add(self._chunks[head].seq, size)
         self._total -= size
-        self._budget.used -= size
+        self._budget.used -= size + self._piece
         self._head = head = head + 1
         if head >= _COMPACT_AT and head * 2 >= len(self._chunks):
             del self._chunks[:head]

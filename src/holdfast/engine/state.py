@@ -24,6 +24,9 @@ class State(Enum):
 class Owner(Protocol):
     """Whoever keeps account of the processes of a backend."""
 
+    def exited(self, process: LocalProcess) -> None:
+        """It has ended; its output may be held open."""
+
     def closed(self, process: LocalProcess) -> None:
         """Nothing more will be told of it."""
 

@@ -7,6 +7,7 @@ from collections.abc import Iterable, Mapping
 from functools import lru_cache
 
 from holdfast.model import EnvPolicy, Inherit
+from holdfast.principal import matches
 
 CORE = frozenset(
     ("PATH", "SHELL", "TMPDIR", "TEMP", "TMP", "HOME", "LANG", "LC_ALL", "LC_CTYPE", "LOGNAME", "USER")
@@ -23,6 +24,11 @@ NEVER_INHERITED = frozenset(
         "OPENAI_FEDERATION_RULE_ID",
         "OPENAI_IDENTITY_TOKEN_FILE",
         "OPENAI_WORKLOAD_IDENTITY_CONTEXT",
+        # What the server shows to whoever collects its telemetry.
+        "OTEL_EXPORTER_OTLP_HEADERS",
+        "OTEL_EXPORTER_OTLP_LOGS_HEADERS",
+        "OTEL_EXPORTER_OTLP_METRICS_HEADERS",
+        "OTEL_EXPORTER_OTLP_TRACES_HEADERS",
     )
 )
 """Secrets of a server's own surroundings, which no child may see."""
@@ -42,9 +48,19 @@ class Environment:
         # Clients send the same policy with every start.
         self._inherited = lru_cache(maxsize=64)(self._inherit)
 
-    def child(self, policy: EnvPolicy | None, overlay: Mapping[str, str | None]) -> dict[str, str]:
-        """The whole environment of a child; without a policy it is ``overlay`` alone."""
+    def child(
+        self,
+        policy: EnvPolicy | None,
+        overlay: Mapping[str, str | None],
+        allowed: tuple[str, ...] | None = None,
+    ) -> dict[str, str]:
+        """The whole environment of a child; without a policy it is ``overlay`` alone.
+
+        ``allowed`` are patterns of what may be inherited at all, whatever the policy says.
+        """
         result = dict(self._inherited(policy)) if policy is not None else {}
+        if allowed is not None:
+            result = {name: value for name, value in result.items() if matches(name, allowed)}
         for name, value in overlay.items():
             if value is None:
                 result.pop(name, None)

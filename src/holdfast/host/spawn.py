@@ -88,7 +88,7 @@ class Spawner:
         """
         if spec.sandbox is None:
             return None
-        env = self._environment.child(spec.env_policy, spec.env)
+        env = self._environment.child(spec.env_policy, spec.env, spec.variables)
         return self._ladder.cage(spec.sandbox, env.get("TMPDIR"))
 
     def start(self, spec: Spec, cage: Cage | None = None) -> Child:
@@ -101,7 +101,7 @@ class Spawner:
         theirs: list[int] = []
         group = None
         try:
-            env = self._environment.child(spec.env_policy, spec.env)
+            env = self._environment.child(spec.env_policy, spec.env, spec.variables)
             group = self._groups.make(spec.terms.limits)
             order, stdin, outputs = _order(spec, env, group, cage, ours, theirs)
             warden = self._nursery.warden()

@@ -65,6 +65,22 @@ def test_the_names_that_are_bounded_are_called_by_what_they_are() -> None:
     assert (caught.value.limit, caught.value.value) == ("kept processes", 0)
 
 
+def test_the_bytes_of_all_names_are_bounded_too() -> None:
+    """A name may be as long as a message; counted as they are sent, and free again with the name."""
+    scope: Scope[str] = Scope(limit=9, most_bytes=5, name="session.names")
+    scope.reserve("aé")
+
+    with pytest.raises(LimitReached) as caught:
+        scope.reserve("bcd")
+    scope.settle(scope.reserve("bc"), "entry")
+    full = scope.size
+    scope.release("aé")
+
+    assert (caught.value.name, caught.value.value) == ("session.name_bytes", 5)
+    assert (full, scope.size) == (5, 2)
+    assert isinstance(scope.reserve("bcd"), Starting)
+
+
 def test_a_start_is_given_up_once() -> None:
     calls: list[str] = []
     starting = Starting("p")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import errno
 import os
 import threading
 from collections.abc import AsyncIterator
@@ -15,7 +16,7 @@ from holdfast.config import FileLimits
 from holdfast.engine import files as engine_files
 from holdfast.engine.files import LocalFile, LocalFiles
 from holdfast.engine.workers import Workers
-from holdfast.errors import FileFailed, FileRefused
+from holdfast.errors import FileFailed, FileRefused, Forbidden
 from holdfast.files import DirEntry, Purpose, WalkTerms
 from holdfast.host.files import blocks, watch
 from holdfast.sandbox import Access, Entry, Sandbox
@@ -211,3 +212,60 @@ async def test_a_plan_that_nobody_waits_for_is_closed(tmp_path: Path) -> None:
         engine_files._close_plan(plan)
 
     assert len(os.listdir("/proc/self/fd")) == before
+
+
+# Walls.
+
+
+async def test_outside_of_its_walls_a_view_refuses_by_the_text_alone(
+    files: LocalFiles, tmp_path: Path
+) -> None:
+    """At once, and the same whether there is something or not; the system says the rest of those inside."""
+    inside, outside = str(tmp_path / "in"), str(tmp_path / "out")
+    await files.make_directory(inside, recursive=False)
+    await files.write(outside, b"secret")
+    view = files.within((inside,))
+    terms = WalkTerms(9, 9, 9, follow=False, prune=False, budget=999, spell=str)
+
+    for path in (outside, f"{outside}/x", f"{inside}x", str(tmp_path), "/"):
+        for asked in (
+            view.read(path, at_once=9),
+            view.write(path, b""),
+            view.make_directory(path, recursive=True),
+            view.metadata(path),
+            view.canonical(path),
+            view.list(path),
+            view.walk(path, terms),
+            view.remove(path, recursive=True, force=True),
+            view.copy(path, f"{inside}/x", recursive=True),
+            view.copy(f"{inside}/x", path, recursive=True),
+            view.open(path, Purpose.READ),
+            view.watch_missing([f"{inside}/x", path], None, lambda: None),
+            view.watch_missing([f"{inside}/x"], path, lambda: None),
+        ):
+            with pytest.raises(Forbidden) as caught:
+                await asked
+            assert (caught.value.what, caught.value.subject) == ("path", path)
+
+    assert Path(outside).read_bytes() == b"secret"
+    assert await files.read(outside, at_once=9) == b"secret"
+    await view.write(f"{inside}/f", b"mine")
+    assert await view.read(f"{inside}/f", at_once=9) == b"mine"
+
+
+async def test_a_sandbox_inside_of_walls_allows_what_both_do(files: LocalFiles, tmp_path: Path) -> None:
+    for name in ("a", "b"):
+        (tmp_path / name).mkdir()
+    view = files.within((f"{tmp_path}/a", f"{tmp_path}/b"))
+    only_read = Sandbox(
+        (Entry("/", Access.READ), Entry(f"{tmp_path}/b", Access.WRITE)), network=True, cwd="/"
+    )
+
+    await view.write(f"{tmp_path}/b/f", b"x", sandbox=only_read)
+    with pytest.raises(FileFailed) as failed:
+        await view.write(f"{tmp_path}/a/f", b"x", sandbox=only_read)
+    with pytest.raises(Forbidden):
+        await view.read("/etc/passwd", at_once=9, sandbox=only_read)
+
+    assert failed.value.number == errno.EROFS
+    assert not (tmp_path / "a/f").exists()

@@ -27,6 +27,7 @@ from tests.fakes.process import (
     sh,
 )
 from tests.fakes.recorder import finished, record
+from tests.fakes.tracing import traced
 
 
 @pytest.fixture
@@ -198,3 +199,21 @@ async def test_a_start_under_way_during_the_close_leaves_no_process(
     with pytest.raises(HoldfastError):
         await asyncio.wait_for(starting, PATIENCE)
     await eventually(lambda: not has_commands())
+
+
+# Spans.
+
+
+async def test_a_traced_start_shows_where_its_time_goes() -> None:
+    """Also if it fails."""
+    async with running_backend() as backend:
+        with traced() as request:
+            process = await backend.start(command("true"))
+            running = backend.usage()["engine.processes"]
+            await finished(process)
+            with pytest.raises(HoldfastError):
+                await backend.start(command("/no/such/program"))
+
+    names = ["codex.exec_server.process_prepare_sandbox", "codex.process.spawn"] * 2
+    assert [child.told for child in request.children] == [(name, {}, 1) for name in names]
+    assert running == 1

@@ -8,7 +8,7 @@ from holdfast.backend import KeptProcess
 from holdfast.engine.local import LocalBackend
 from holdfast.engine.past import PACK_MOST, Past, pack
 from holdfast.engine.process import LocalProcess
-from holdfast.engine.ring import Budget, Ring
+from holdfast.engine.ring import PIECE, Budget, Ring
 from holdfast.errors import NoTerminal
 from holdfast.model import Denied, Ended, Exit, Kind, Leftovers, Outcome, Size, WriteStatus
 from holdfast.sandbox import Denial
@@ -96,7 +96,7 @@ async def test_its_output_counts_until_it_is_forgotten(backend: LocalBackend) ->
     seen.forget(Leftovers.END)
     seen.forget()
 
-    assert (used, backend._budget.used) == (8, 0)
+    assert (used, backend._budget.used) == (8 + 2 * PIECE, 0)
 
 
 async def test_who_lives_or_left_somebody_behind_is_not_packed(backend: LocalBackend, gate: Gate) -> None:

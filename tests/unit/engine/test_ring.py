@@ -6,8 +6,8 @@ import random
 
 import pytest
 
-from holdfast.engine.ring import Budget, Ring
-from holdfast.model import Chunk, Stream
+from holdfast.engine.ring import Budget, Ring, Share
+from holdfast.model import Chunk, Gap, Stream
 
 MUCH = 1 << 40
 
@@ -121,6 +121,16 @@ def test_rings_share_a_budget_and_whoever_adds_drops_its_own() -> None:
     assert (kept(quiet), kept(busy), budget.used) == ([1], [2, 3], 30)
 
 
+def test_each_piece_costs_something_beside_its_bytes_and_gives_it_back() -> None:
+    """A child that writes byte by byte takes more memory than it has bytes."""
+    budget = Budget(300, piece=100)
+    made = ring(*(chunk(seq, 1) for seq in range(1, 6)), budget=budget)
+
+    assert (kept(made), made.total, made.cost, budget.used) == ([4, 5], 2, 202, 202)
+    made.close()
+    assert budget.used == 0
+
+
 def test_over_the_budget_the_newest_chunk_of_a_ring_stays() -> None:
     budget = Budget(30)
     ring(chunk(1, 30), budget=budget)
@@ -224,3 +234,71 @@ def test_a_ring_does_what_the_rules_say_for_any_sequence_of_steps() -> None:
             after = dice.randrange(seq + 2)
             assert made.after(after) == [c for c in model if c.seq > after]
             assert made.total == sum(len(c.data) for c in model)
+
+
+# A share of the budget.
+
+
+def test_what_a_share_uses_counts_in_the_whole() -> None:
+    whole = Budget(100)
+    one, other = Share(whole), Share(whole)
+
+    first, second = ring(chunk(1, 30), budget=one), ring(chunk(1, 20), budget=other)
+    assert (one.used, other.used, whole.used) == (30, 20, 50)
+    first.close()
+    assert (one.used, other.used, whole.used) == (0, 20, 20)
+    second.close()
+
+    assert (other.used, whole.used) == (0, 0)
+
+
+def test_whoever_goes_beyond_its_share_drops_its_own_oldest_and_nobody_elses() -> None:
+    whole = Budget(1000)
+    small, other = Share(whole, 5), Share(whole)
+    beside = ring(chunk(1, 500), budget=other)
+
+    made = ring(*(chunk(seq, 2) for seq in range(1, 6)), budget=small)
+
+    assert [one.seq for one in made.after(0)] == [4, 5]
+    assert made.gap(0) == Gap(1, 3, 6)
+    assert (small.used, beside.total, beside.gap(0)) == (4, 500, None)
+
+
+def test_two_rings_of_a_share_have_it_together() -> None:
+    share = Share(Budget(1000), 6)
+    first, second = ring(chunk(1, 2), chunk(2, 2), budget=share), ring(chunk(1, 2), budget=share)
+
+    second.append(chunk(2, 2))
+
+    assert (first.total, second.total, share.used) == (4, 2, 6)
+
+
+def test_a_share_without_a_bound_of_its_own_ends_where_the_whole_does() -> None:
+    whole = Budget(10)
+    one, other = Share(whole), Share(whole, 100)
+    ring(chunk(1, 6), budget=other)
+
+    made = ring(*(chunk(seq, 2) for seq in range(1, 6)), budget=one)
+
+    assert ([each.seq for each in made.after(0)], whole.used) == ([4, 5], 10)
+
+
+def test_the_last_chunk_stays_whatever_the_share_is() -> None:
+    """As with every other bound: who reads gets something."""
+    made = ring(chunk(1, 9), chunk(2, 9), budget=Share(Budget(MUCH), 0))
+
+    assert [each.seq for each in made.after(0)] == [2]
+
+
+def test_a_bound_that_changes_counts_from_the_next_chunk_on() -> None:
+    share = Share(Budget(MUCH), 100)
+    made = ring(chunk(1, 40), chunk(2, 40), budget=share)
+
+    share.most = 50
+    assert made.total == 80
+    made.append(chunk(3, 10))
+
+    assert (made.total, share.used) == (50, 50)
+    share.most = None
+    made.append(chunk(4, 90))
+    assert made.total == 140

@@ -221,3 +221,38 @@ def test_later_changes_of_the_servers_environment_do_not_count() -> None:
     own["B"] = "2"
 
     assert environment.child(policy(), {}) == {"A": "1"}
+
+
+# What a token allows.
+
+
+def test_only_allowed_variables_are_inherited_whatever_the_policy_says() -> None:
+    environment = Environment(OWN)
+    everything = policy(include_only=())
+
+    assert environment.child(everything, {}, ("LC_*", "HOME")) == {"HOME": "/root", "LC_TIME": "C"}
+    assert environment.child(everything, {}, ()) == {}
+    assert environment.child(everything, {}, ("*",)) == environment.child(everything, {})
+    assert environment.child(everything, {}, ("home", "H?ME", "HOM")) == {}
+
+
+def test_what_is_given_with_the_request_was_looked_at_before() -> None:
+    """It is refused as a whole, and not silently left out here."""
+    environment = Environment(OWN)
+
+    assert environment.child(None, {"A": "1"}, ()) == {"A": "1"}
+    assert environment.child(policy(), {"A": "1", "HOME": None}, ("HOME",)) == {"A": "1"}
+
+
+def test_what_one_may_inherit_says_nothing_about_the_next() -> None:
+    """Equal policies share one computation."""
+    environment = Environment(OWN)
+
+    assert environment.child(policy(), {}, ("HOME",)) == {"HOME": "/root"}
+    assert environment.child(policy(), {}) == OWN
+    assert environment.child(policy(), {}, ("PATH",)) == {"PATH": "/bin"}
+
+
+@pytest.mark.parametrize("name", ["", "_LOGS", "_METRICS", "_TRACES"])
+def test_what_the_server_shows_to_collectors_is_its_own(name: str) -> None:
+    assert f"OTEL_EXPORTER_OTLP{name}_HEADERS" in NEVER_INHERITED

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import platform
 from collections.abc import Iterator, Mapping
+from functools import partial
 from itertools import count
 from time import time
 
@@ -24,10 +25,13 @@ from holdfast.wire.jsonrpc import Notification, Response
 from . import messages as m
 from .capped import Room
 from .explain import Declined, explain
-from .family import PROCESS, Family
+from .family import COMMAND, PROCESS, Family
 from .run import Run
 
 _encode = msgspec.json.Encoder().encode
+
+NOTIFICATIONS = frozenset({PROCESS.delta, COMMAND.delta, "process/exited"})
+"""What a client can be told without asking."""
 
 
 class AppEndpoint:
@@ -55,6 +59,9 @@ class AppEndpoint:
     def greet(self, client: Client) -> AppConversation:
         return AppConversation(self, client)
 
+    def usage(self) -> Mapping[str, int]:
+        return {"app.buffered_total": self.limits.buffered_total - self.room.left}
+
 
 class AppConversation:
     """One client's talk, from the handshake on.  Implements ``dialect.Conversation``."""
@@ -63,6 +70,7 @@ class AppConversation:
         "_experimental",
         "_initialized",
         "_silenced",
+        "backend",
         "client",
         "commands",
         "endpoint",
@@ -79,10 +87,12 @@ class AppConversation:
     def __init__(self, endpoint: AppEndpoint, client: Client) -> None:
         self.endpoint = endpoint
         self.client = client
-        limit = endpoint.limits.names
-        self.processes: Scope[Run] = Scope(limit=limit)
-        self.commands: Scope[Run] = Scope(limit=limit)
-        self.unnamed: Scope[Run] = Scope(limit=limit)
+        self.backend = endpoint.backend.on_behalf_of(client.principal, client.peer)
+        limits = endpoint.limits
+        make = partial(Scope[Run], limit=limits.names, most_bytes=limits.name_bytes, name="app.names")
+        self.processes: Scope[Run] = make()
+        self.commands: Scope[Run] = make()
+        self.unnamed: Scope[Run] = make()
         """Commands whose client gave them no name."""
         self.numbers = count()
         self.strays = Strays()
@@ -103,8 +113,9 @@ class AppConversation:
         wanted = params.capabilities or m.Capabilities()
         self._initialized = True
         self._experimental = wanted.experimental_api
-        self._silenced = frozenset(wanted.opt_out_notification_methods or ())
-        info = self.endpoint.backend.info
+        # Of a list of any length we keep what we could ever tell.
+        self._silenced = NOTIFICATIONS.intersection(wanted.opt_out_notification_methods or ())
+        info = self.backend.info
         return m.InitializeResult(_user_agent(client, info.version), f"{info.home or info.cwd}/.holdfast")
 
     def gate(self, method: Method) -> None:
@@ -156,6 +167,10 @@ class AppConversation:
 
     def explain(self, error: HoldfastError) -> WireError:
         return explain(error, self.endpoint.methods)
+
+    def usage(self) -> Mapping[str, int]:
+        scopes = self.processes, self.commands, self.unnamed
+        return {"app.names": max(map(len, scopes)), "app.name_bytes": max(scope.size for scope in scopes)}
 
     def ended(self) -> None:
         for entry in self._entries():

@@ -6,14 +6,16 @@ from collections.abc import Iterable
 from typing import Any
 
 from holdfast.dialects.dialect import UnknownMethod, WireError
-from holdfast.dialects.shapes import Undecodable
+from holdfast.dialects.shapes import Undecodable, printable
 from holdfast.errors import (
+    AuditFailed,
     BadHeader,
     BadRequest,
     BadUrl,
     FileFailed,
     FileRefused,
     FileUnsupported,
+    Forbidden,
     HandleTaken,
     HoldfastError,
     HttpFailed,
@@ -81,9 +83,13 @@ def explain(error: HoldfastError, methods: Iterable[str]) -> WireError:
             return WireError(INVALID_REQUEST, f"Invalid request: {error}")
         case BadRequest() | BadUrl() | BadHeader():
             return WireError(INVALID_PARAMS, str(error))
-        case LimitReached(limit=limit, value=value):
-            data = {"limit": limit, "value": value}
+        case LimitReached(limit=limit, value=value, name=name):
+            data = {"limit": limit, "value": value} | ({"name": name} if name else {})
             return WireError(OVERLOADED, "Server overloaded; retry later.", data)
+        case Forbidden(what=what, subject=subject):
+            return WireError(INVALID_REQUEST, str(error), {"forbidden": what, "subject": printable(subject)})
+        case AuditFailed():
+            return WireError(INTERNAL_ERROR, str(error))
         case Failed(data=data):
             return WireError(INTERNAL_ERROR, str(error), data)
         case Declined() | Unsupported() | OutOfTurn() | SandboxUnavailable():

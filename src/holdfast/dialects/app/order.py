@@ -57,7 +57,7 @@ class Order:
     spec: Spec
     terms: Terms
     whole: bool = False
-    """The client wants all the output, and must be told if that is not what it gets."""
+    """The client wants more than we would keep, and must be told if that is not what it gets."""
 
 
 def process(params: m.SpawnParams, limits: AppLimits) -> Order:
@@ -113,7 +113,7 @@ def command(params: m.ExecParams, info: HostInfo, limits: AppLimits) -> Order:
         cap=None if params.disable_output_cap else cap,
         quiet=limits.command_quiet_seconds,
     )
-    return Order(spec, terms, whole=params.disable_output_cap)
+    return Order(spec, terms, whole=params.disable_output_cap or terms.cap != cap)
 
 
 def _check_terminal(family: Family, params: m.SpawnParams | m.ExecParams) -> None:
@@ -143,6 +143,7 @@ def _spec(family: Family, params: m.SpawnParams | m.ExecParams, cwd: str, env: d
         env_policy=_OWN_ENVIRONMENT,
         terminal=size(family, params.size) if params.tty else None,
         stdin=params.stream_stdin,
+        name=family.name(params) or "",
     )
 
 

@@ -10,6 +10,7 @@ from typing import Any
 import msgspec
 from msgspec import UNSET
 
+from holdfast import tracing
 from holdfast.dialects import base64, spawning
 from holdfast.dialects.scope import Scope, Starting
 from holdfast.dialects.shapes import Nothing, camel
@@ -50,7 +51,7 @@ def execute(talk: AppConversation, params: m.ExecParams) -> Coroutine[Any, Any, 
     """Run a command.  The answer comes when it is over."""
     if params.permission_profile is not None:
         talk.need_experimental("command/exec.permissionProfile")
-    placed = order.command(params, talk.endpoint.backend.info, talk.endpoint.limits)
+    placed = order.command(params, talk.backend.info, talk.endpoint.limits)
     if params.process_id is None:
         scope = talk.unnamed
         starting = scope.reserve(str(next(talk.numbers)))
@@ -92,22 +93,23 @@ async def _start(
 ) -> None:
     endpoint = talk.endpoint
     try:
-        process = await spawning.start(endpoint.backend, placed.spec, scope, starting)
+        process = await spawning.start(talk.backend, placed.spec, scope, starting)
     except SpawnFailed as failed:
         text = family.not_started(spawning.failure_text(failed))
         raise Failed(text, spawning.failure_data(failed)) from None
     except StartCancelled as cancelled:
         raise Failed(family.not_started(str(cancelled))) from None
     # From here to the answer nothing waits, so nothing can be told in between.
-    started = endpoint.loop.time()
+    started, span = endpoint.loop.time(), tracing.begin(tracing.PROCESS)
 
     def over(run: Run) -> None:
         talk.strays.keep(process)
-        _count(talk, "terminated" if run.killed else "error" if run.exit_code else "success", started)
+        result = "terminated" if run.killed else "error" if run.exit_code else "success"
+        _count(talk, result, started, span)
         on_over(run)
 
     def lost() -> None:
-        _count(talk, "terminated", started)
+        _count(talk, "terminated", started, span)
         on_lost()
 
     tell = _teller(talk, family, starting.name)
@@ -125,8 +127,11 @@ async def _start(
     endpoint.telemetry.process_started()
 
 
-def _count(talk: AppConversation, result: str, started: float) -> None:
+def _count(talk: AppConversation, result: str, started: float, span: tracing.Span | None) -> None:
     talk.endpoint.telemetry.process_finished(result, talk.endpoint.loop.time() - started)
+    if span is not None:
+        span.set("result", result)
+        span.end()
 
 
 def _teller(talk: AppConversation, family: Family, name: str) -> Callable[[Stream, bytes, bool], None]:

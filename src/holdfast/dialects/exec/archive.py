@@ -4,13 +4,12 @@ from __future__ import annotations
 
 import marshal
 
-from holdfast.backend import KeptBackend
 from holdfast.config import SessionLimits
 from holdfast.dialects.expiry import Expiry
 from holdfast.dialects.scope import Starting
 
 from .feed import Feed, Record, Request
-from .kept import Commons
+from .realm import Realm, Realms
 from .sessions import Session, Sessions
 
 _FRESH = 1.0
@@ -56,11 +55,12 @@ class Archived(bytes):
         name: str = marshal.loads(self)[1]  # noqa: S302
         return name
 
-    def restore(self, session: Session, backend: KeptBackend, record: Record) -> Feed:
+    def restore(self, session: Session, record: Record) -> Feed:
         """The feed as it was."""
         _, name, terminated, about, fingerprint, sandboxed, process = marshal.loads(self)  # noqa: S302
         request = Request(about, fingerprint, None, sandboxed)
-        feed = Feed(session, name, backend.unpack(process), record, request, now=0.0)
+        kept = session.realm.backend.unpack(process)
+        feed = Feed(session, name, kept, record, request, now=0.0)
         feed.terminated = terminated
         return feed
 
@@ -70,17 +70,15 @@ class Archive:
 
     def __init__(
         self,
-        backend: KeptBackend,
         record: Record,
         *,
         sessions: Sessions,
-        commons: Commons,
+        realms: Realms,
         limits: SessionLimits,
     ) -> None:
-        self._backend = backend
         self._record = record
         self._sessions = sessions
-        self._commons = commons
+        self._realms = realms
         fresh = min(_FRESH, limits.closed_seconds / 2)
         self._fresh: Expiry[Feed] = Expiry(fresh)
         self._closed: Expiry[Feed | Archived] = Expiry(limits.closed_seconds - fresh)
@@ -88,12 +86,13 @@ class Archive:
     def add(self, feed: Feed, now: float) -> None:
         """The process has closed."""
         self._fresh.add(feed, now)
-        if feed.session is self._commons.session:
-            for name in self._commons.ended(feed.name, now):
-                self._evict_kept(name)
+        if feed.session.is_commons:
+            realm = feed.session.realm
+            for name in self._realms.ended(realm, feed.name, now):
+                self._evict_kept(realm, name)
 
     def restore(self, session: Session, entry: Archived) -> Feed:
-        return entry.restore(session, self._backend, self._record)
+        return entry.restore(session, self._record)
 
     def expire(self, now: float) -> None:
         """Pack or forget those whose time it is."""
@@ -101,12 +100,13 @@ class Archive:
             self._pack(feed, now)
         for entry in self._closed.due(now):
             self._evict(entry)
-        for name in self._commons.due(now):
-            self._evict_kept(name)
+        for realm, name in self._realms.due(now):
+            self._evict_kept(realm, name)
+            self._realms.tidy(realm)
 
     @property
     def next_deadlines(self) -> tuple[float | None, ...]:
-        return self._fresh.next_deadline, self._closed.next_deadline, self._commons.next_deadline
+        return self._fresh.next_deadline, self._closed.next_deadline, self._realms.next_deadline
 
     def _pack(self, feed: Feed, now: float) -> None:
         """Keep an ended process for the rest of its time, in as little memory as can be."""
@@ -116,7 +116,7 @@ class Archive:
         archived = Archived.of(feed)
         if archived is not None:
             scope.replace(feed.name, archived)
-        if feed.session is not self._commons.session:
+        if not feed.session.is_commons:
             self._closed.add(archived or feed, now)
 
     def _evict(self, entry: Feed | Archived) -> None:
@@ -128,8 +128,8 @@ class Archive:
         else:
             self._forget(entry)
 
-    def _evict_kept(self, name: str) -> None:
-        session = self._commons.session
+    def _evict_kept(self, realm: Realm, name: str) -> None:
+        session = realm.commons.session
         entry = session.scope.find(name)
         assert entry is not None
         assert not isinstance(entry, Starting)

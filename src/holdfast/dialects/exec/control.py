@@ -13,7 +13,7 @@ from holdfast.model import Kind, WriteStatus
 
 from . import answers as a
 from . import messages as m
-from .endpoint import ExecConversation
+from .conversation import ExecConversation
 from .feed import Feed
 from .reading import find
 from .starting import size_of

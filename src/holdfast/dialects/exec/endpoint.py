@@ -1,30 +1,25 @@
-"""The exec endpoint: all its sessions, and one client's talk with it."""
+"""The exec endpoint: all its sessions, and what ends by itself."""
 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
-from enum import Enum
+from collections.abc import Mapping
 from functools import partial
 
 from holdfast.backend import KeptBackend
 from holdfast.config import FileLimits, HttpLimits, SessionLimits
-from holdfast.dialects.dialect import Breach, Client, Method, WireError
+from holdfast.dialects.dialect import Client, Method
 from holdfast.dialects.expiry import Expiry
 from holdfast.dialects.scope import Starting
-from holdfast.errors import HoldfastError, LimitReached, OutOfTurn, SessionBusy
+from holdfast.errors import SessionBusy
 from holdfast.model import Exit, Kind, Leftovers
 from holdfast.telemetry import Telemetry
-from holdfast.wire import jsonrpc
-from holdfast.wire.jsonrpc import Notification, Response
 
 from .archive import Archive, Archived
-from .exchanges import Exchanges, Room
-from .explain import INVALID_REQUEST, explain
+from .conversation import ExecConversation
+from .exchanges import Room
 from .feed import Feed
-from .files import FileTalk
-from .kept import Commons
+from .realm import Realm, Realms
 from .sessions import Session, Sessions
 from .window import Window
 
@@ -50,12 +45,10 @@ class ExecEndpoint:
         self.file_limits = file_limits or FileLimits()
         self.http_room = Room(self.http_limits.buffered_total)
         self.sessions = Sessions(self.limits)
-        self.commons = Commons(self.limits)
+        self.realms = Realms(self.limits)
         self.loop = loop
         self.telemetry = telemetry
-        self._archive = Archive(
-            backend, self, sessions=self.sessions, commons=self.commons, limits=self.limits
-        )
+        self._archive = Archive(self, sessions=self.sessions, realms=self.realms, limits=self.limits)
         self._returned: Expiry[tuple[Session, int]] = Expiry(self.limits.detached_seconds)
         self._timer: asyncio.TimerHandle | None = None
 
@@ -65,15 +58,23 @@ class ExecEndpoint:
     def greet(self, client: Client) -> ExecConversation:
         return ExecConversation(self, client)
 
+    def usage(self) -> Mapping[str, int]:
+        return {
+            "session.sessions": len(self.sessions),
+            "session.principals": len(self.realms),
+            "session.kept_names": max((len(realm.commons.session.scope) for realm in self.realms), default=0),
+            "http.buffered_total": self.http_room.size - self.http_room.left,
+        }
+
     # Comings and goings of clients.
 
-    async def resume(self, key: str, client: Client, *, by_force: bool) -> Session:
+    async def resume(self, key: str, client: Client, realm: Realm, *, by_force: bool) -> Session:
         """Give the session of that key to ``client``, unless its holder is alive, or even then.
 
         A holder that looks attached is asked for a sign of life; one that has
         silently gone loses the session to the client who asks.
         """
-        session = self.sessions.find(key)
+        session = self.sessions.find(key, realm)
         holder = session.client
         if holder is not None:
             # One that cannot come back takes its session with it.
@@ -107,7 +108,7 @@ class ExecEndpoint:
 
     def make_room(self, feed: Feed) -> None:
         """A process was started, whose client may be gone already."""
-        if feed.session.client is None and feed.session is not self.commons.session:
+        if feed.session.client is None and not feed.session.is_commons:
             self._give_room(feed)
         else:
             self.caught_up(feed)
@@ -116,7 +117,7 @@ class ExecEndpoint:
         """A process was started, which may have a client that acknowledges what it gets."""
         size = feed.request.window
         if size is not None:
-            kept = feed.session is self.commons.session
+            kept = feed.session.is_commons
             feed.window = Window(
                 feed.process,
                 min(size, self.limits.window_bytes),
@@ -169,6 +170,7 @@ class ExecEndpoint:
                 if entry.process.exit is None:
                     self._finished(entry, "terminated")
                 entry.forget(Leftovers.END)
+        self.realms.tidy(session.realm)
 
     # Ends of processes.
 
@@ -181,6 +183,10 @@ class ExecEndpoint:
 
     def _finished(self, feed: Feed, result: str) -> None:
         self.telemetry.process_finished(result, self.loop.time() - feed.started)
+        if feed.span is not None:
+            feed.span.set("result", result)
+            feed.span.end()
+            feed.span = None
 
     def closed(self, feed: Feed) -> None:
         self._archive.add(feed, self.loop.time())
@@ -188,7 +194,7 @@ class ExecEndpoint:
 
     def find(self, session: Session, name: str) -> Feed | Starting | None:
         """The process of that name, as it is, or was when it had ended; the client's own before others."""
-        home, entry = self.commons.find(session, name)
+        home, entry = session.realm.commons.find(session, name)
         return self.restore(home, entry) if isinstance(entry, Archived) else entry
 
     def restore(self, session: Session, entry: Archived) -> Feed:
@@ -225,7 +231,7 @@ class ExecEndpoint:
 
     def close(self) -> None:
         """End every session, and what belongs to none.  No timer fires after this."""
-        for session in (*self.sessions.close_all(), self.commons.session):
+        for session in (*self.sessions.close_all(), *(realm.commons.session for realm in self.realms)):
             self._end(session)
         if self._timer is not None:
             self._timer.cancel()
@@ -234,149 +240,3 @@ class ExecEndpoint:
 
 def _feeds(session: Session) -> list[Feed]:
     return [entry for entry in session.scope if isinstance(entry, Feed)]
-
-
-_MOST_WAITING = 1024
-"""Requests of a connection that wait while processes are given time to end."""
-
-
-class Stage(Enum):
-    """How far the handshake is."""
-
-    NEW = 1
-    INITIALIZED = 2
-    """``initialize`` was answered."""
-    READY = 3
-    """The client has sent ``initialized``."""
-
-
-class ExecConversation:
-    """One client's talk, from the handshake on.  Implements ``dialect.Conversation``."""
-
-    __slots__ = ("_behind", "_exchanges", "_files", "_session", "_waiting", "client", "endpoint", "stage")
-
-    binary = True
-    decode = staticmethod(jsonrpc.decode)
-
-    def __init__(self, endpoint: ExecEndpoint, client: Client) -> None:
-        self.endpoint = endpoint
-        self.client = client
-        self.stage = Stage.NEW
-        self._session: Session | None = None
-        self._waiting = 0
-        self._behind = False
-        self._exchanges: Exchanges | None = None
-        self._files: FileTalk | None = None
-
-    @property
-    def session(self) -> Session:
-        """The client's session; there is one once it may use methods."""
-        assert self._session is not None
-        return self._session
-
-    @property
-    def exchanges(self) -> Exchanges:
-        """The client's HTTP requests; made when first needed."""
-        if self._exchanges is None:
-            self._exchanges = Exchanges(self.endpoint.http_limits, behind=self._behind)
-        return self._exchanges
-
-    @property
-    def files(self) -> FileTalk:
-        """What the client has to do with files; made when first needed."""
-        if self._files is None:
-            self._files = FileTalk(self.endpoint.file_limits)
-        return self._files
-
-    async def begin(self, resume: str | None, *, extended: bool, by_force: bool = False) -> Session:
-        """Open or resume the client's session.
-
-        Args:
-            extended: Whether the client knows our extensions.
-            by_force: Whether a client that has the session loses it.
-        """
-        if self.stage is not Stage.NEW:
-            raise OutOfTurn("initialize may only be sent once per connection")
-        # Taken back on failure: the client may try again.
-        self.stage = Stage.INITIALIZED
-        try:
-            if resume is None:
-                self._session = self.endpoint.sessions.open(self.client)
-            else:
-                self._session = await self.endpoint.resume(resume, self.client, by_force=by_force)
-        except BaseException:
-            self.stage = Stage.NEW
-            raise
-        self._session.extended = extended
-        if self._behind:
-            self._session.valve.shut()
-        return self._session
-
-    async def finish(self) -> list[int]:
-        """End the client's session; it may open another one.  Return who could not be ended."""
-        session, self._session = self.session, None
-        self.stage = Stage.NEW
-        return await self.endpoint.finish(session)
-
-    @contextmanager
-    def waiting_for_end(self, *, counted: bool) -> Iterator[None]:
-        """Wait for the end of a process, which may take long if it is ``counted``.
-
-        Raises:
-            LimitReached: Too many wait already.
-        """
-        if counted and self._waiting >= _MOST_WAITING:
-            raise LimitReached("requests waiting for the end of a process", _MOST_WAITING)
-        self._waiting += counted
-        try:
-            yield
-        finally:
-            self._waiting -= counted
-
-    def gate(self, method: Method) -> None:
-        if not method.family:
-            return
-        if self._session is None:
-            raise OutOfTurn(f"client must call initialize before using {method.family} methods")
-        if self.stage is not Stage.READY:
-            raise OutOfTurn(f"client must send initialized before using {method.family} methods")
-
-    def notified(self, notification: Notification) -> None:
-        if notification.method != "initialized":
-            raise Breach(f"unexpected notification `{notification.method}`")
-        if self._session is None:
-            raise Breach("`initialized` was sent before `initialize`")
-        self.stage = Stage.READY
-
-    def answered(self, response: Response) -> None:
-        raise Breach(f"response to a request that was never sent: id {response.id}")
-
-    def congested(self) -> None:
-        self._behind = True
-        if self._exchanges is not None:
-            self._exchanges.hold()
-        if self._session is not None:
-            self._session.valve.shut()
-
-    def drained(self) -> None:
-        self._behind = False
-        if self._exchanges is not None:
-            self._exchanges.go_on()
-        if self._session is not None:
-            self._session.valve.open()
-
-    def malformed(self, detail: str) -> WireError:
-        if self.client.transport == "stdio":
-            source = "JSON-RPC message from exec-server stdio"
-        else:
-            source = f"websocket JSON-RPC message from exec-server websocket {self.client.peer}"
-        return WireError(INVALID_REQUEST, f"failed to parse {source}: {detail}")
-
-    def explain(self, error: HoldfastError) -> WireError:
-        return explain(error)
-
-    def ended(self) -> None:
-        if self._files is not None:
-            self._files.close()
-        if self._session is not None and self._session.client is self.client:
-            self.endpoint.leave(self._session, self.client)

@@ -23,7 +23,7 @@ class Room:
             LimitReached: There is not so much left; nothing was taken.
         """
         if size > self.left:
-            raise LimitReached("bytes of buffered HTTP responses", self.size)
+            raise LimitReached("bytes of buffered HTTP responses", self.size, name="http.buffered_total")
         self.left -= size
 
     def give(self, size: int) -> None:
@@ -59,7 +59,8 @@ class Exchanges:
                 f"http/request streamResponse requestId `{stream}` is already active", field="requestId"
             )
         if self._count >= self._limits.connection_requests:
-            raise LimitReached("HTTP requests of a connection", self._limits.connection_requests)
+            most = self._limits.connection_requests
+            raise LimitReached("HTTP requests of a connection", most, name="http.connection_requests")
         self._count += 1
         if stream is not None:
             self._streams.add(stream)

@@ -6,15 +6,17 @@ import errno
 import os
 
 from holdfast.dialects.dialect import UnknownMethod, WireError
-from holdfast.dialects.shapes import Undecodable
+from holdfast.dialects.shapes import Undecodable, printable
 from holdfast.dialects.spawning import failure_data, failure_text
 from holdfast.errors import (
+    AuditFailed,
     BadHeader,
     BadRequest,
     BadUrl,
     FileFailed,
     FileRefused,
     FileUnsupported,
+    Forbidden,
     HandleTaken,
     HeaderFault,
     HoldfastError,
@@ -112,8 +114,12 @@ def explain(error: HoldfastError) -> WireError:
             return WireError(INTERNAL_ERROR, "failed to write to process stdin")
         case SignalFailed(reason=reason):
             return WireError(INTERNAL_ERROR, f"failed to signal process: {reason}")
-        case LimitReached(limit=limit, value=value):
-            return WireError(INTERNAL_ERROR, str(error), {"limit": limit, "value": value})
+        case LimitReached():
+            return _limit(error)
+        case AuditFailed():
+            return WireError(INTERNAL_ERROR, str(error))
+        case Forbidden(what=what, subject=subject):
+            return WireError(INVALID_REQUEST, str(error), {"forbidden": what, "subject": printable(subject)})
         case LinkLost() | OutcomeUnknown() | ProcessLost() | OutputGap() | Unexpected():
             # Of a backend that is itself a client of another server.
             return WireError(INTERNAL_ERROR, str(error))
@@ -121,6 +127,14 @@ def explain(error: HoldfastError) -> WireError:
             return WireError(INVALID_REQUEST, str(error))
         case _:
             return WireError(INTERNAL_ERROR, str(error))
+
+
+def _limit(error: LimitReached) -> WireError:
+    data = {"limit": error.limit, "value": error.value} | ({"name": error.name} if error.name else {})
+    if error.name == "file.handles":  # The one for which the protocol has words.
+        text = f"at most {error.value} file handles may be open per connection"
+        return WireError(INVALID_REQUEST, text, data)
+    return WireError(INTERNAL_ERROR, str(error), data)
 
 
 def file_text(number: int) -> str:

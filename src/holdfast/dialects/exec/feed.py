@@ -14,6 +14,7 @@ import msgspec
 from holdfast.backend import KeptProcess
 from holdfast.dialects import base64
 from holdfast.model import Chunk, Exit, Leftovers, Stream
+from holdfast.tracing import Span
 
 from . import describe
 from .sessions import Session
@@ -64,6 +65,7 @@ class Feed:
         "request",
         "roomy",
         "session",
+        "span",
         "started",
         "terminated",
         "window",
@@ -86,6 +88,8 @@ class Feed:
         self.process = process
         self.request = request
         self.started = now
+        self.span: Span | None = None
+        """Lasts until the exit; None if nobody traces."""
         self.terminated = False
         """Whether anybody asked for its end; only for the record."""
         self.roomy = False

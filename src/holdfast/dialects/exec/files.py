@@ -22,7 +22,7 @@ from .sandboxing import sandbox_of
 from .turns import Turn, Turns
 
 if TYPE_CHECKING:
-    from .endpoint import ExecConversation
+    from .conversation import ExecConversation
 
 
 class FileTalk:
@@ -76,13 +76,14 @@ def _long(file: OpenFile, turn: Turn, limits: FileLimits) -> LongResult:
 
 async def _pieces(file: OpenFile, limits: FileLimits) -> AsyncGenerator[bytes, None]:
     # A multiple of 3, so that the texts of the pieces are the text of the whole.
-    step = limits.at_once_bytes - limits.at_once_bytes % 3
+    step = max(3, limits.at_once_bytes - limits.at_once_bytes % 3)
     offset = 0
     while data := await file.read(offset, step):
         offset += len(data)
         if offset > limits.read_bytes:
             # It has grown meanwhile.  A part of it must not look like all of it.
-            raise FileRefused(f"file is too large to read: limit is {limits.read_bytes} bytes")
+            words = f"file is too large to read: limit is {limits.read_bytes} bytes"
+            raise FileRefused(words, bound="file.read_bytes")
         yield base64.encode(data)
         if len(data) < step:
             return
@@ -194,11 +195,13 @@ def _terms(options: m.WalkOptions, limits: FileLimits) -> WalkTerms:
     if not options.max_directories or not options.max_entries:
         raise FileRefused("filesystem walk limits must be greater than zero")
     asked = (options.max_depth, options.max_directories, options.max_entries)
-    if any(wish > limit for wish, limit in zip(asked, most, strict=True)):
-        raise FileRefused(
-            "filesystem walk limits exceed maximums: "
-            f"depth={most[0]}, directories={most[1]}, entries={most[2]}"
-        )
+    for name, wish, limit in zip(("depth", "directories", "entries"), asked, most, strict=True):
+        if wish > limit:
+            raise FileRefused(
+                "filesystem walk limits exceed maximums: "
+                f"depth={most[0]}, directories={most[1]}, entries={most[2]}",
+                bound=f"file.walk_{name}",
+            )
     return WalkTerms(
         depth=options.max_depth,
         directories=options.max_directories,
@@ -236,4 +239,4 @@ async def copy(talk: ExecConversation, request: m.Located[m.CopyParams]) -> Noth
 
 
 def _files(talk: ExecConversation) -> Files:
-    return talk.endpoint.backend.files
+    return talk.backend.files

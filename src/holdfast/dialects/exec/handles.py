@@ -7,14 +7,14 @@ from typing import TYPE_CHECKING
 from holdfast.config import FileLimits
 from holdfast.dialects import base64
 from holdfast.dialects.shapes import Nothing
-from holdfast.errors import FileFailed, FileRefused, HandleTaken, UnknownHandle
+from holdfast.errors import FileFailed, FileRefused, HandleTaken, LimitReached, UnknownHandle
 from holdfast.files import OpenFile, Purpose
 
 from . import file_messages as m
 from .sandboxing import sandbox_of
 
 if TYPE_CHECKING:
-    from .endpoint import ExecConversation
+    from .conversation import ExecConversation
 
 
 class Handles:
@@ -27,17 +27,21 @@ class Handles:
         # None while it is being opened.
         self._files: dict[str, OpenFile | None] = {}
 
+    def __len__(self) -> int:
+        return len(self._files)
+
     def check(self, name: str) -> None:
         """Raise if nobody can have such a name."""
         if len(name.encode()) > self._limits.handle_bytes:
-            raise FileRefused(f"file handle ID must not exceed {self._limits.handle_bytes} bytes")
+            words = f"file handle ID must not exceed {self._limits.handle_bytes} bytes"
+            raise FileRefused(words, bound="file.handle_bytes")
 
     def reserve(self, name: str) -> None:
         """Take a name for a file that is about to be opened."""
         if name in self._files:
             raise HandleTaken(name)
         if len(self._files) >= self._limits.handles:
-            raise FileRefused(f"at most {self._limits.handles} file handles may be open per connection")
+            raise LimitReached("file handles of one connection", self._limits.handles, name="file.handles")
         self._files[name] = None
 
     def put(self, name: str, file: OpenFile) -> None:
@@ -75,7 +79,7 @@ async def open_file(talk: ExecConversation, request: m.Located[m.OpenParams]) ->
         handles.reserve(params.handle_id)
         try:
             purpose = Purpose(params.mode.value)
-            file = await talk.endpoint.backend.files.open(path, purpose, sandbox=sandbox)
+            file = await talk.backend.files.open(path, purpose, sandbox=sandbox)
         except BaseException:
             handles.drop(params.handle_id)
             raise
@@ -83,12 +87,17 @@ async def open_file(talk: ExecConversation, request: m.Located[m.OpenParams]) ->
     return m.OpenResult(params.handle_id)
 
 
+def _no_block(verb: str, length: int, most: int) -> FileRefused:
+    bound = "file.block_bytes" if length > most else ""
+    return FileRefused(f"file {verb} block length must be between 1 and {most}", bound=bound)
+
+
 async def read_block(talk: ExecConversation, params: m.ReadBlockParams) -> m.ReadBlockResult:
     """Read bytes at a place of an open file.  If the system refuses, the file is closed."""
     handles, most = talk.files.handles, talk.endpoint.file_limits.block_bytes
     handles.check(params.handle_id)
     if not 1 <= params.len <= most:
-        raise FileRefused(f"file read block length must be between 1 and {most}")
+        raise _no_block("read", params.len, most)
     async with talk.files.turns.take(key(params.handle_id)):
         file = handles.get(params.handle_id)
         try:
@@ -104,7 +113,7 @@ async def write_block(talk: ExecConversation, params: m.WriteBlock) -> Nothing:
     handles, most = talk.files.handles, talk.endpoint.file_limits.block_bytes
     handles.check(params.handle_id)
     if not 1 <= len(params.data) <= most:
-        raise FileRefused(f"file write block length must be between 1 and {most}")
+        raise _no_block("write", len(params.data), most)
     async with talk.files.turns.take(key(params.handle_id), changes=True):
         await handles.get(params.handle_id).write(params.offset, params.data)
     return Nothing()

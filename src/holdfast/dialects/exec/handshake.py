@@ -10,7 +10,7 @@ from holdfast.sandbox import Backing, Guarantees
 
 from . import answers as a
 from . import messages as m
-from .endpoint import ExecConversation
+from .conversation import ExecConversation
 
 FEATURES = [
     "closeStdin",
@@ -46,13 +46,13 @@ FEATURES = [
 async def initialize(talk: ExecConversation, params: m.InitializeParams) -> a.InitializeResult:
     """Open or resume a session."""
     session = await talk.begin(params.resume_session_id, extended=bool(params.holdfast))
-    return a.InitializeResult(session.key, _environment_info(talk.endpoint.backend.info))
+    return a.InitializeResult(session.key, _environment_info(talk.backend.info))
 
 
 async def take_over(talk: ExecConversation, params: m.TakeOverParams) -> a.InitializeResult:
     """Resume a session, instead of ``initialize``, also if another connection has it, which then ends."""
     session = await talk.begin(params.session_id, extended=bool(params.holdfast), by_force=True)
-    return a.InitializeResult(session.key, _environment_info(talk.endpoint.backend.info))
+    return a.InitializeResult(session.key, _environment_info(talk.backend.info))
 
 
 async def close(talk: ExecConversation, params: None) -> a.CloseResult:
@@ -61,7 +61,7 @@ async def close(talk: ExecConversation, params: None) -> a.CloseResult:
 
 
 def environment_info(talk: ExecConversation, params: None) -> a.EnvironmentInfo:
-    return _environment_info(talk.endpoint.backend.info)
+    return _environment_info(talk.backend.info)
 
 
 def environment_status(talk: ExecConversation, params: None) -> a.StatusResult:

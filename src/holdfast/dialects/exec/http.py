@@ -22,8 +22,9 @@ from holdfast.web import HttpHeader, HttpRequest, check_header, is_token, parse_
 from holdfast.wire.jsonrpc import Parts
 
 from . import http_messages as m
-from .endpoint import ExecConversation
+from .conversation import ExecConversation
 from .explain import body_text
+from .spans import HttpSpan
 
 _encode = msgspec.json.Encoder().encode
 
@@ -75,15 +76,21 @@ class _Turn:
 
 async def _exchange(talk: ExecConversation, request: HttpRequest, stream: str | None) -> Parts | Sequel:
     streams = False
+    span = HttpSpan(request)
     try:
         await _Turn()
-        response = await talk.endpoint.backend.http.request(request)
+        response = await talk.backend.http.request(request)
+        span.answered(response.status)
         if stream is not None:
             streams = True
-            return Sequel(_result(response, b""), _tell(talk, response, stream))
+            return Sequel(_result(response, b""), _tell(talk, response, stream, span))
         return await _whole(talk, response)
+    except BaseException as error:
+        span.failed(error)
+        raise
     finally:
         if not streams:
+            span.end()
             talk.exchanges.end(stream)
 
 
@@ -98,7 +105,7 @@ async def _whole(talk: ExecConversation, response: HttpResponse) -> Parts:
             if not piece:
                 break
             if len(body) + len(piece) > most:
-                raise LimitReached("bytes of a buffered HTTP response", most)
+                raise LimitReached("bytes of a buffered HTTP response", most, name="http.buffered_bytes")
             room.take(len(piece))
             body += piece
         # One large answer at a time: the next one waits until the client has taken this.
@@ -115,7 +122,7 @@ def _result(response: HttpResponse, body: bytes) -> Parts:
     return Parts((head, body, b'"}'))
 
 
-async def _tell(talk: ExecConversation, response: HttpResponse, stream: str) -> None:
+async def _tell(talk: ExecConversation, response: HttpResponse, stream: str, span: HttpSpan) -> None:
     """Tell the body, piece by piece, and its end."""
     send, most = talk.client.send, talk.endpoint.http_limits.delta_bytes
     name, seq, failure = _encode(stream), 0, None
@@ -135,7 +142,9 @@ async def _tell(talk: ExecConversation, response: HttpResponse, stream: str) -> 
                 )
     except HttpFailed as failed:
         failure = body_text(failed)
+        span.failed(failed)
     finally:
+        span.end()
         # The name is free before the client can read of the end.
         talk.exchanges.end(stream)
         await response.aclose()

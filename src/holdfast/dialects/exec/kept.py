@@ -2,7 +2,7 @@
 
 What must hold:
 
-1. For whoever asks, a name means one process: its own, or one of the commons.
+1. For whoever asks, a name means one process: its own, or one of its principal's commons.
 2. An ended process is kept for its time, or until too many others have ended after it.
 """
 
@@ -21,16 +21,24 @@ from .sessions import Session
 if TYPE_CHECKING:
     from .archive import Archived
     from .feed import Feed
+    from .realm import Realm
 
 _KEY = ""
 """Of the session that nobody can resume: it is not among those that clients have."""
 
 
 class Commons:
-    """What every client sees beside its own."""
+    """What every client of one principal sees beside its own."""
 
-    def __init__(self, limits: SessionLimits) -> None:
-        self.session = Session(_KEY, names=limits.kept_names, what="kept processes")
+    def __init__(self, realm: Realm, limits: SessionLimits) -> None:
+        self.session = Session(
+            _KEY,
+            realm,
+            names=limits.kept_names,
+            most_bytes=limits.name_bytes,
+            what="kept processes",
+            limit="session.kept_names",
+        )
         """It never has a client, so nothing of its processes is told to anybody who does not ask."""
         self._seconds = limits.kept_seconds
         self._most_ended = limits.kept_ended

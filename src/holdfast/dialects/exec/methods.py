@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 from functools import partial
 from typing import Any, TypeVar
 
@@ -14,12 +15,13 @@ from . import files
 from . import http_messages as h
 from . import messages as m
 from .control import acknowledge, close_stdin, resize, signal, terminate, write
-from .endpoint import ExecConversation
+from .conversation import ExecConversation
 from .handles import close_file, open_file, read_block, write_block
 from .handshake import close, environment_info, environment_status, initialize, take_over
 from .http import request
 from .missing import watch_missing
 from .reading import list_processes, read, wait
+from .spans import in_span
 from .starting import start
 
 
@@ -96,5 +98,6 @@ ABSENT = {
     "environment config": "environmentConfig/read",
     "capability discovery": "capabilityRoots/discoverV1 capabilities/discoverV2",
 }
+FILE_METHODS = {name: replace(each, handle=in_span(name, each.handle)) for name, each in FILE_METHODS.items()}
 METHODS |= FILE_METHODS
 METHODS |= {name: _absent(name, family) for family, names in ABSENT.items() for name in names.split()}

@@ -9,7 +9,7 @@ from holdfast.files import FileWatch
 from . import file_messages as m
 
 if TYPE_CHECKING:
-    from .endpoint import ExecConversation
+    from .conversation import ExecConversation
 
 
 class MissingWatch:
@@ -47,7 +47,7 @@ async def watch_missing(talk: ExecConversation, params: m.WatchMissing) -> m.Wat
     if not state.begin(params.watch_id) or not params.missing:
         return m.WatchMissingResult(watching=False)
     news = _News(talk, params.watch_id)
-    watch = await talk.endpoint.backend.files.watch_missing(params.missing, params.present, news.told)
+    watch = await talk.backend.files.watch_missing(params.missing, params.present, news.told)
     if watch is None:
         return m.WatchMissingResult(watching=False)
     if news.early or not state.is_latest(params.watch_id):

@@ -18,7 +18,7 @@ from . import answers as a
 from . import describe
 from . import messages as m
 from .archive import Archived
-from .endpoint import ExecConversation
+from .conversation import ExecConversation
 from .feed import Feed
 
 _encode = msgspec.json.Encoder().encode
@@ -47,6 +47,8 @@ async def _read_later(
 ) -> Parts:
     with nullcontext() if feed.window is None else feed.window.reading():
         page = await feed.process.read(after=after, limit=limit, wait=wait)
+    # One piece of output wakes everybody who waits for it, and each answer has all of it.
+    await talk.flow()
     return _page(talk, feed, page, extended=extended)
 
 
@@ -118,7 +120,7 @@ def list_processes(talk: ExecConversation, params: None) -> Parts:
 
 def _all(talk: ExecConversation) -> Iterator[tuple[Feed | Starting, bytes]]:
     """The processes of the session and then the others, each with what says that it is one of those."""
-    for home, kept in ((talk.session, b""), (talk.endpoint.commons.session, b'"kept":true,')):
+    for home, kept in ((talk.session, b""), (talk.session.realm.commons.session, b'"kept":true,')):
         for entry in home.scope:
             yield talk.endpoint.restore(home, entry) if isinstance(entry, Archived) else entry, kept
 

@@ -14,7 +14,7 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 from holdfast.backend import Valve
-from holdfast.config import SessionLimits
+from holdfast.config import MIB, SessionLimits
 from holdfast.dialects.dialect import Client
 from holdfast.dialects.expiry import Expiry
 from holdfast.dialects.scope import Scope
@@ -24,17 +24,28 @@ from holdfast.errors import LimitReached, SessionBusy, SessionUnknown
 if TYPE_CHECKING:
     from .archive import Archived
     from .feed import Feed
+    from .realm import Realm
 
 
 class Session:
     """One client's processes, and the client while it is there."""
 
-    __slots__ = ("client", "extended", "key", "scope", "strays", "turn", "valve")
+    __slots__ = ("client", "extended", "key", "realm", "scope", "strays", "turn", "valve")
 
-    def __init__(self, key: str, *, names: int, what: str = "processes of one client") -> None:
-        """``names`` bounds the processes; ``what`` they are, in the words of an error."""
+    def __init__(
+        self,
+        key: str,
+        realm: Realm,
+        *,
+        names: int,
+        most_bytes: int = 64 * MIB,
+        what: str = "processes of one client",
+        limit: str = "session.names",
+    ) -> None:
+        """``names`` bounds the processes, ``most_bytes`` their names; the rest is for errors."""
         self.key = key
-        self.scope: Scope[Feed | Archived] = Scope(limit=names, what=what)
+        self.realm = realm
+        self.scope: Scope[Feed | Archived] = Scope(limit=names, most_bytes=most_bytes, what=what, name=limit)
         self.client: Client | None = None
         self.valve = Valve()
         self.strays = Strays()
@@ -43,6 +54,11 @@ class Session:
         """Whether the client knows our extensions."""
         self.turn = 0
         """Counts comings and goings, so that an old deadline is known to be one."""
+
+    @property
+    def is_commons(self) -> bool:
+        """Whether its processes belong to no client."""
+        return self.realm.commons.session is self
 
 
 class Sessions:
@@ -56,16 +72,22 @@ class Sessions:
     def __len__(self) -> int:
         return len(self._sessions)
 
-    def open(self, client: Client) -> Session:
+    def open(self, client: Client, realm: Realm) -> Session:
         """A new session for ``client``.
 
         Raises:
             LimitReached: There are too many.
         """
         if len(self._sessions) >= self._limits.sessions:
-            raise LimitReached("sessions", self._limits.sessions)
-        session = Session(str(uuid.uuid4()), names=self._limits.names)
+            raise LimitReached("sessions", self._limits.sessions, name="session.sessions")
+        most = client.principal.grant.sessions
+        if most is not None and realm.sessions >= most:
+            raise LimitReached("sessions of one principal", most, name="token.sessions")
+        session = Session(
+            str(uuid.uuid4()), realm, names=self._limits.names, most_bytes=self._limits.name_bytes
+        )
         self._sessions[session.key] = session
+        realm.sessions += 1
         self.attach(session, client)
         return session
 
@@ -73,14 +95,14 @@ class Sessions:
         """The session of that key, if there is one."""
         return self._sessions.get(key)
 
-    def find(self, key: str) -> Session:
-        """The session of that key.
+    def find(self, key: str, realm: Realm) -> Session:
+        """The session of that key, in that realm.
 
         Raises:
-            SessionUnknown: There is none, or no more.
+            SessionUnknown: There is none, or no more; or it is another principal's, which nobody is told.
         """
         session = self._sessions.get(key)
-        if session is None:
+        if session is None or session.realm is not realm:
             raise SessionUnknown(key)
         return session
 
@@ -93,7 +115,7 @@ class Sessions:
         """
         if session.client is not None:
             raise SessionBusy(session.key)
-        self.find(session.key)
+        self.find(session.key, session.realm)
         session.client = client
         session.turn += 1
 
@@ -107,7 +129,8 @@ class Sessions:
         """Remove the session now."""
         session.client = None
         session.turn += 1
-        self._sessions.pop(session.key, None)
+        if self._sessions.pop(session.key, None) is not None:
+            session.realm.sessions -= 1
 
     def close_all(self) -> Iterator[Session]:
         """Remove and give every session."""

@@ -16,10 +16,11 @@ from holdfast.dialects.scope import Starting
 from holdfast.dialects.shapes import camel
 from holdfast.errors import BadRequest, NameTaken, StartCancelled, Unsupported
 from holdfast.model import PLAIN, EnvPolicy, Inherit, Limits, Size, Spec, Terms
+from holdfast.tracing import LONGEST, PREPARE_SNAPSHOT, PROCESS, begin, span
 
 from . import answers as a
 from . import messages as m
-from .endpoint import ExecConversation, ExecEndpoint
+from .conversation import ExecConversation
 from .feed import Feed, Request
 from .sandboxing import sandbox_of
 from .sessions import Session
@@ -48,19 +49,20 @@ def start(talk: ExecConversation, asked: m.Start) -> Coroutine[Any, Any, a.Start
     # Now: the client may close this session, and open another, before the process runs.
     params, session = asked.params, talk.session
     spec = _spec(params, asked.cwd)
-    request = _request(params, sandboxed=spec.sandbox is not None)
-    name, keep, commons = params.process_id, params.keep, talk.endpoint.commons
+    request = _request(params, asked.cwd, sandboxed=spec.sandbox is not None)
+    name, keep, commons = params.process_id, params.keep, session.realm.commons
     if params.idempotent and commons.find(session, name)[1] is not None:
-        return _find(talk.endpoint, session, name, spec, request, keep=keep)
+        return _find(talk, session, spec, request, keep=keep)
     # The name is taken before anything else can be asked about it.
     home, starting = commons.reserve(session, name, request, keep=keep)
-    return _start(talk.endpoint, home, spec, starting, request, extended=session.extended)
+    return _start(talk, home, spec, starting, request, extended=session.extended)
 
 
 async def _find(
-    endpoint: ExecEndpoint, session: Session, name: str, spec: Spec, request: Request, *, keep: bool
+    talk: ExecConversation, session: Session, spec: Spec, request: Request, *, keep: bool
 ) -> a.StartResult:
     """The process that the same request has started, or is about to."""
+    endpoint, name = talk.endpoint, spec.name
     while isinstance(entry := endpoint.find(session, name), Starting):
         if entry.request.fingerprint != request.fingerprint:
             raise NameTaken(name)
@@ -70,15 +72,15 @@ async def _find(
         if entry.cancelled:
             raise StartCancelled(name)
     if entry is None:  # It failed, and was told so to whoever asked first.
-        home, starting = endpoint.commons.reserve(session, name, request, keep=keep)
-        return await _start(endpoint, home, spec, starting, request, extended=session.extended)
+        home, starting = session.realm.commons.reserve(session, name, request, keep=keep)
+        return await _start(talk, home, spec, starting, request, extended=session.extended)
     if entry.request.fingerprint != request.fingerprint:
         raise NameTaken(name)
     return _result(entry, existing=True, extended=session.extended)
 
 
 async def _start(
-    endpoint: ExecEndpoint,
+    talk: ExecConversation,
     session: Session,
     spec: Spec,
     starting: Starting,
@@ -86,10 +88,14 @@ async def _start(
     *,
     extended: bool,
 ) -> a.StartResult:
-    process = await spawning.start(endpoint.backend, spec, session.scope, starting)
+    endpoint = talk.endpoint
+    with span(PREPARE_SNAPSHOT, {"process.id": starting.name[:LONGEST], "snapshot_requested": False}):
+        pass  # Others have something to do here, and who compares traces looks for it.
+    process = await spawning.start(talk.backend, spec, session.scope, starting)
     # From here to the answer nothing waits, so nothing can be told in between.
     feed = Feed(session, starting.name, process, endpoint, request, now=endpoint.loop.time())
     session.scope.settle(starting, feed)
+    feed.span = begin(PROCESS)
     endpoint.telemetry.process_started()
     endpoint.open_window(feed)
     endpoint.make_room(feed)
@@ -107,12 +113,13 @@ def _result(feed: Feed, *, existing: bool, extended: bool) -> a.StartResult:
     )
 
 
-def _request(params: m.StartParams, *, sandboxed: bool) -> Request:
+def _request(params: m.StartParams, cwd: paths.PathUri, *, sandboxed: bool) -> Request:
     if params.window == 0:
         raise BadRequest("window must be at least 1", field="window")
     about = b'"argv":%b,"cwd":%b,"tty":%b,"startedAtMs":%d' % (
         _shortened(params.argv),
-        _encode(params.cwd),
+        # As it was said, unless that is a long way round: it is kept for as long as the process.
+        _encode(params.cwd if len(params.cwd) <= _ABOUT_MOST else cwd.uri),
         b"true" if params.tty else b"false",
         int(time() * 1000),
     )
@@ -158,6 +165,7 @@ def _spec(params: m.StartParams, cwd: paths.PathUri) -> Spec:
         arg0=params.arg0,
         terms=_terms(params),
         sandbox=sandbox_of(params.sandbox, cwd.path),
+        name=params.process_id,
     )
 
 

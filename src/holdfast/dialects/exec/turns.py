@@ -31,6 +31,10 @@ class Turn:
     def over(self) -> asyncio.Future[None]:
         return self._over
 
+    @property
+    def running(self) -> bool:
+        return self._running
+
     async def reached(self) -> None:
         """Wait until everything is over that has to come before.  Cancelling ends the turn."""
         try:
@@ -74,6 +78,11 @@ class Turns:
         """So many run at once."""
         self._turns: dict[Turn, None] = {}
         self.places = asyncio.Semaphore(most)
+
+    @property
+    def running(self) -> int:
+        """How many do."""
+        return sum(turn.running for turn in self._turns)
 
     def join(self, *keys: str, changes: bool = False) -> Turn:
         """Get into line, with a request about these paths.  Whoever does so ends the turn."""

@@ -56,6 +56,12 @@ def resolve(sandbox: Sandbox, tmpdir: str | None) -> Rules:
     return _without_what_is_covered(Rules(list(found.values())))
 
 
+def enclosed(walls: tuple[str, ...]) -> Rules:
+    """Everything inside of these directories, as far as they are there, and nothing else."""
+    inside = (_rule(path, Entry(path, Access.WRITE)) for path in walls)
+    return Rules([rule for rule in inside if rule is not None])
+
+
 def _stronger(rule: Rule, other: Rule | None) -> Rule:
     """Which of two rules for one path counts; it keeps the other names of both."""
     if other is None:

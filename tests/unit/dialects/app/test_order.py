@@ -51,7 +51,7 @@ def refusal(family: Family, **params: Any) -> tuple[int, str]:
 def test_a_process_has_its_defaults() -> None:
     """A mebibyte of each stream, ten seconds, no input, nothing told before the end."""
     assert process() == Order(
-        Spec(argv=["x"], cwd="/tmp", env={}, env_policy=ALL),
+        Spec(argv=["x"], cwd="/tmp", env={}, env_policy=ALL, name="h"),
         Terms(terminal=False, streamed=False, stdin=False, cap=1 << 20, timeout=10.0, quiet=0.25, hard=2.0),
     )
 
@@ -85,7 +85,7 @@ def test_variables_are_laid_over_the_servers_own() -> None:
     """Null takes one away; no names are held back, because the client runs as the server's user."""
     given = {"A": "1", "B": None}
 
-    assert process(env=given).spec == Spec(argv=["x"], cwd="/tmp", env=given, env_policy=ALL)
+    assert process(env=given).spec == Spec(argv=["x"], cwd="/tmp", env=given, env_policy=ALL, name="h")
     assert command(env=given).spec.env == given
     assert process(env=None).spec.env == command(env=None).spec.env == {}
 
@@ -106,6 +106,9 @@ NAMED = {"streamStdoutStderr": True, "processId": "c"}
         (command(outputBytesCap=5), 5, False),
         (command(outputBytesCap=0), 0, False),
         (command(outputBytesCap=None), 1 << 20, False),
+        (command(outputBytesCap=1 << 21), 1 << 21, False),
+        (command(outputBytesCap=2**64 - 1), 1 << 21, True),
+        (command(outputBytesCap=2**64 - 1, **NAMED), 2**64 - 1, False),
         (command(disableOutputCap=True), 1 << 21, True),
         (command(disableOutputCap=True, outputBytesCap=None, **NAMED), None, True),
     ],

@@ -7,7 +7,8 @@ import asyncio
 import pytest
 
 from holdfast.config import SessionLimits
-from holdfast.dialects.exec.endpoint import ExecConversation, ExecEndpoint
+from holdfast.dialects.exec.conversation import ExecConversation
+from holdfast.dialects.exec.endpoint import ExecEndpoint
 from holdfast.dialects.exec.feed import Feed, Request
 from holdfast.dialects.exec.methods import METHODS
 from holdfast.errors import SessionBusy
@@ -73,7 +74,7 @@ async def test_a_session_waits_for_its_client_and_keeps_more_meanwhile() -> None
     process.say(b"unheard")
     scene.loop.move(29.9)
 
-    assert scene.endpoint.sessions.find(talk.session.key) is talk.session
+    assert scene.endpoint.sessions.get(talk.session.key) is talk.session
     assert feed.roomy
     assert process.calls == [("retain", 99)]
 
@@ -121,7 +122,7 @@ async def test_a_client_that_comes_back_finds_its_session() -> None:
     assert session is talk.session
     assert [message["method"] for message in client.sent] == ["process/output"]
     scene.loop.move(25.0)
-    assert scene.endpoint.sessions.find(session.key) is session
+    assert scene.endpoint.sessions.get(session.key) is session
 
 
 async def test_what_was_kept_for_a_client_is_dropped_some_time_after_its_return() -> None:
@@ -212,17 +213,6 @@ async def test_a_holder_that_leaves_while_it_is_asked_need_not_be_cut() -> None:
     session = await other.begin(talk.session.key, extended=False)
 
     assert (session.client, holder.cuts) == (client, [])
-
-
-async def test_the_end_of_a_connection_without_a_session_changes_nothing() -> None:
-    scene = Scene()
-    talk, _ = scene.greet()
-
-    talk.congested()
-    talk.drained()
-    talk.ended()
-
-    assert (len(scene.endpoint.sessions), scene.loop.timers) == (0, [])
 
 
 # Ends of processes.

@@ -12,6 +12,7 @@ from holdfast.dialects.exec.sessions import Session
 from holdfast.model import Denied, Exit, Kind, Outcome, Stream, Usage
 from holdfast.sandbox import Denial
 from tests.fakes.dialects import FakeClient, FakeProcess, exited
+from tests.fakes.exec_talk import a_realm
 
 REQUEST = Request(b'"argv":[]', b"", None)
 
@@ -33,7 +34,7 @@ class Scene:
     """A session with one process."""
 
     def __init__(self, name: str = "p", *, extended: bool = False) -> None:
-        self.session = Session("s", names=9)
+        self.session = Session("s", a_realm(), names=9)
         self.session.extended = extended
         self.client = FakeClient()
         self.session.client = self.client

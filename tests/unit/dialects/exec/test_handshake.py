@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from holdfast.dialects.dialect import Breach
-from holdfast.dialects.exec.endpoint import Stage
+from holdfast.dialects.exec.conversation import Stage
 from holdfast.dialects.exec.methods import METHODS
 from holdfast.errors import LimitReached, OutOfTurn, SessionBusy, SessionUnknown, StartCancelled
 from holdfast.model import Leftovers, Page
@@ -99,7 +99,7 @@ async def test_a_session_without_a_client_can_be_taken_over_too() -> None:
     assert other.talk.session.client is other.client
     assert scene.client.cuts == []
     scene.loop.move(31.0)
-    assert scene.endpoint.sessions.find(other.talk.session.key) is other.talk.session
+    assert scene.endpoint.sessions.get(other.talk.session.key) is other.talk.session
 
 
 async def test_taking_over_stands_in_for_initialize() -> None:

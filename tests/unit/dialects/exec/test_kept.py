@@ -9,7 +9,6 @@ import pytest
 
 from holdfast.config import SessionLimits
 from holdfast.dialects.exec.archive import Archived
-from holdfast.dialects.exec.kept import Commons
 from holdfast.dialects.exec.sessions import Session
 from holdfast.errors import (
     NameTaken,
@@ -19,7 +18,7 @@ from holdfast.errors import (
 )
 from holdfast.model import Chunk, Leftovers, Page, Stream
 from tests.fakes.dialects import FakeClient, FakeProcess, exited
-from tests.fakes.exec_talk import START, ExecTalk, ready
+from tests.fakes.exec_talk import START, ExecTalk, a_realm, ready
 from tests.fakes.watched import Watched
 
 KEPT = {**START, "keep": True}
@@ -43,14 +42,15 @@ async def beside(scene: ExecTalk, *, extended: bool = False) -> ExecTalk:
 
 
 def common(scene: ExecTalk, name: str = "p") -> object:
-    return scene.endpoint.commons.session.scope.find(name)
+    return scene.talk.session.realm.commons.session.scope.find(name)
 
 
 # Names (without a talk).
 
 
 def test_a_client_finds_its_own_before_what_is_kept() -> None:
-    commons, own, other = Commons(SessionLimits()), Session("a", names=9), Session("b", names=9)
+    realm = a_realm()
+    commons, own, other = realm.commons, Session("a", realm, names=9), Session("b", realm, names=9)
     _, mine = commons.reserve(own, "p", None, keep=False)
     home, everybodys = commons.reserve(other, "p", None, keep=True)
 
@@ -63,7 +63,8 @@ def test_a_client_finds_its_own_before_what_is_kept() -> None:
 @pytest.mark.parametrize("first", [False, True])
 @pytest.mark.parametrize("second", [False, True])
 def test_a_name_means_one_process_to_a_client(*, first: bool, second: bool) -> None:
-    commons, own = Commons(SessionLimits()), Session("a", names=9)
+    realm = a_realm()
+    commons, own = realm.commons, Session("a", realm, names=9)
     commons.reserve(own, "p", None, keep=first)
 
     with pytest.raises(NameTaken) as caught:
@@ -73,7 +74,7 @@ def test_a_name_means_one_process_to_a_client(*, first: bool, second: bool) -> N
 
 
 def test_ended_processes_are_given_in_the_order_of_their_ends() -> None:
-    commons = Commons(SessionLimits(kept_ended=2, kept_seconds=100.0))
+    commons = a_realm(SessionLimits(kept_ended=2, kept_seconds=100.0)).commons
 
     assert [list(commons.ended(name, now)) for name, now in (("a", 1.0), ("b", 2.0))] == [[], []]
     assert commons.next_deadline == 101.0

@@ -44,7 +44,7 @@ async def beside(scene: ExecTalk) -> ExecTalk:
 
 
 def common(scene: ExecTalk, name: str = "p") -> object:
-    return scene.endpoint.commons.session.scope.find(name)
+    return scene.talk.session.realm.commons.session.scope.find(name)
 
 
 # How much is kept, and how long.

@@ -107,6 +107,22 @@ async def test_a_returned_client_that_has_read_everything_needs_no_more_room(
     assert feed.roomy is (not calls)
 
 
+async def test_a_read_that_waited_is_answered_when_the_client_takes_answers() -> None:
+    """One piece of output wakes all who wait for it: without this, each of their answers would pile up."""
+    scene, process = await started()
+    process.reads_wait = True
+    process.page = PAGE
+    scene.talk.congested()
+    reading = asyncio.ensure_future(scene.call("process/read", {"processId": "p", "waitMs": 1000}))
+    for _ in range(5):
+        await asyncio.sleep(0)
+    held = not reading.done()
+    scene.talk.drained()
+
+    assert (await reading)["nextSeq"] == 5
+    assert held
+
+
 async def test_a_read_of_a_process_nobody_knows_is_refused() -> None:
     scene = await ready()
 

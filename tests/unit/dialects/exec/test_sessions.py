@@ -10,8 +10,10 @@ from holdfast.config import SessionLimits
 from holdfast.dialects.exec.sessions import Session, Sessions
 from holdfast.errors import LimitReached, SessionBusy, SessionUnknown
 from tests.fakes.dialects import FakeClient
+from tests.fakes.exec_talk import a_realm
 
 LIMITS = SessionLimits(sessions=3, names=2, detached_seconds=30.0)
+REALM = a_realm()
 
 
 def expired(sessions: Sessions, now: float) -> list[Session]:
@@ -22,7 +24,7 @@ def test_each_session_has_a_key_of_its_own() -> None:
     """A version 4 UUID in its usual writing: others can guess it as little as they can find it."""
     sessions = Sessions(LIMITS)
 
-    keys = {sessions.open(FakeClient()).key for _ in range(3)}
+    keys = {sessions.open(FakeClient(), REALM).key for _ in range(3)}
 
     assert len(keys) == len(sessions) == 3
     assert all(str(uuid.UUID(key, version=4)) == key for key in keys)
@@ -31,33 +33,33 @@ def test_each_session_has_a_key_of_its_own() -> None:
 def test_a_new_session_belongs_to_its_client() -> None:
     sessions, client = Sessions(LIMITS), FakeClient()
 
-    session = sessions.open(client)
+    session = sessions.open(client, REALM)
 
     assert session.client is client
-    assert sessions.find(session.key) is session
+    assert sessions.find(session.key, REALM) is session
     assert (session.extended, session.valve.is_open, list(session.scope)) == (False, True, [])
 
 
 @pytest.mark.parametrize("key", ["", "nope", "00000000-0000-4000-8000-000000000000"])
 def test_a_key_that_was_never_given_is_unknown(key: str) -> None:
     with pytest.raises(SessionUnknown) as caught:
-        Sessions(LIMITS).find(key)
+        Sessions(LIMITS).find(key, REALM)
 
     assert caught.value.session == key
 
 
 def test_a_key_is_compared_exactly() -> None:
     sessions = Sessions(LIMITS)
-    key = sessions.open(FakeClient()).key
+    key = sessions.open(FakeClient(), REALM).key
 
     for near in (key.upper() + " ", key + " ", " " + key):
         with pytest.raises(SessionUnknown):
-            sessions.find(near)
+            sessions.find(near, REALM)
 
 
 def test_nobody_takes_a_session_that_has_a_client() -> None:
     sessions, holder = Sessions(LIMITS), FakeClient()
-    session = sessions.open(holder)
+    session = sessions.open(holder, REALM)
 
     with pytest.raises(SessionBusy) as caught:
         sessions.attach(session, FakeClient())
@@ -68,24 +70,24 @@ def test_nobody_takes_a_session_that_has_a_client() -> None:
 
 def test_a_session_without_a_client_is_removed_when_its_time_is_over_and_not_before() -> None:
     sessions = Sessions(LIMITS)
-    session = sessions.open(FakeClient())
+    session = sessions.open(FakeClient(), REALM)
 
     sessions.detach(session, 100.0)
 
     assert session.client is None
     assert expired(sessions, 129.999) == []
-    assert sessions.find(session.key) is session
+    assert sessions.find(session.key, REALM) is session
     assert expired(sessions, 130.0) == [session]
     assert len(sessions) == 0
     with pytest.raises(SessionUnknown):
-        sessions.find(session.key)
+        sessions.find(session.key, REALM)
 
 
 def test_the_next_deadline_is_that_of_the_longest_absence() -> None:
     sessions = Sessions(LIMITS)
     nobody_gone = sessions.next_deadline
     for now in (100.0, 105.0):
-        sessions.detach(sessions.open(FakeClient()), now)
+        sessions.detach(sessions.open(FakeClient(), REALM), now)
 
     assert nobody_gone is None
     assert sessions.next_deadline == 130.0
@@ -93,7 +95,7 @@ def test_the_next_deadline_is_that_of_the_longest_absence() -> None:
 
 def test_a_session_whose_client_came_back_stays() -> None:
     sessions, again = Sessions(LIMITS), FakeClient()
-    session = sessions.open(FakeClient())
+    session = sessions.open(FakeClient(), REALM)
     sessions.detach(session, 100.0)
 
     sessions.attach(session, again)
@@ -105,7 +107,7 @@ def test_a_session_whose_client_came_back_stays() -> None:
 def test_an_old_deadline_does_not_count_for_a_later_absence() -> None:
     """Gone at 100, back, gone again at 120: it is kept until 150."""
     sessions = Sessions(LIMITS)
-    session = sessions.open(FakeClient())
+    session = sessions.open(FakeClient(), REALM)
     sessions.detach(session, 100.0)
     sessions.attach(session, FakeClient())
     sessions.detach(session, 120.0)
@@ -116,7 +118,7 @@ def test_an_old_deadline_does_not_count_for_a_later_absence() -> None:
 
 def test_a_closed_session_is_gone_at_once_and_does_not_expire_again() -> None:
     sessions = Sessions(LIMITS)
-    session = sessions.open(FakeClient())
+    session = sessions.open(FakeClient(), REALM)
     sessions.detach(session, 100.0)
 
     sessions.close(session)
@@ -129,7 +131,7 @@ def test_a_closed_session_is_gone_at_once_and_does_not_expire_again() -> None:
 def test_a_session_that_ended_meanwhile_cannot_be_attached() -> None:
     """Somebody was asked for a sign of life while its time ran out."""
     sessions = Sessions(LIMITS)
-    session = sessions.open(FakeClient())
+    session = sessions.open(FakeClient(), REALM)
     sessions.close(session)
 
     with pytest.raises(SessionUnknown):
@@ -141,19 +143,19 @@ def test_a_session_that_ended_meanwhile_cannot_be_attached() -> None:
 def test_the_number_of_sessions_is_bounded() -> None:
     """Those without a client count: they hold processes too."""
     sessions = Sessions(LIMITS)
-    opened = [sessions.open(FakeClient()) for _ in range(3)]
+    opened = [sessions.open(FakeClient(), REALM) for _ in range(3)]
     sessions.detach(opened[0], 0.0)
 
     with pytest.raises(LimitReached) as caught:
-        sessions.open(FakeClient())
+        sessions.open(FakeClient(), REALM)
     sessions.close(opened[0])
-    sessions.open(FakeClient())
+    sessions.open(FakeClient(), REALM)
 
     assert (caught.value.limit, caught.value.value) == ("sessions", 3)
 
 
 def test_the_names_of_a_session_are_bounded() -> None:
-    session = Sessions(LIMITS).open(FakeClient())
+    session = Sessions(LIMITS).open(FakeClient(), REALM)
     for name in ("a", "b"):
         session.scope.reserve(name)
 
@@ -164,7 +166,7 @@ def test_the_names_of_a_session_are_bounded() -> None:
 def test_all_sessions_can_be_closed_at_once() -> None:
     """When the server stops."""
     sessions = Sessions(LIMITS)
-    opened = [sessions.open(FakeClient()) for _ in range(3)]
+    opened = [sessions.open(FakeClient(), REALM) for _ in range(3)]
     sessions.detach(opened[0], 0.0)
 
     assert list(sessions.close_all()) == opened

@@ -49,6 +49,7 @@ async def test_a_start_hands_the_request_to_the_backend() -> None:
             env_policy=EnvPolicy(Inherit.CORE, False, ("B*",), (("C", "2"), ("B", "1")), ("D",)),
             stdin=True,
             arg0="name",
+            name="p",
         )
     ]
 
@@ -58,7 +59,9 @@ async def test_a_start_in_a_terminal_has_the_size_of_the_reference() -> None:
 
     await scene.call("process/start", {**START, "tty": True})
 
-    assert scene.backend.specs == [Spec(argv=["x"], cwd="/tmp", env={"A": "1"}, terminal=Size(24, 80))]
+    assert scene.backend.specs == [
+        Spec(argv=["x"], cwd="/tmp", env={"A": "1"}, terminal=Size(24, 80), name="p")
+    ]
 
 
 # What may end it.

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from holdfast.errors import BadRequest
-from holdfast.host.sandbox.rules import EVERYTHING, PROTECTED, resolve
+from holdfast.host.sandbox.rules import EVERYTHING, PROTECTED, enclosed, resolve
 from holdfast.sandbox import Access, Entry, Named, Pattern, Rule, Rules, Sandbox, Where
 
 READ, WRITE, DENY = Access.READ, Access.WRITE, Access.DENY
@@ -253,3 +253,26 @@ def test_a_pattern_is_relative_to_the_directory_and_no_deeper_than_asked(top: Pa
 
     assert [rule.path for rule in shallow.rules] == ["/", f"{top}/desk/sub"]
     assert [rule.path for rule in deep.rules] == ["/", f"{top}/desk/sub", f"{top}/desk/sub/sub"]
+
+
+# Walls.
+
+
+def test_inside_of_walls_everything_is_allowed_and_outside_nothing(top: Path) -> None:
+    found = enclosed((f"{top}/desk", f"{top}/missing"))
+
+    assert found == Rules([Rule(f"{top}/desk", WRITE)])
+    assert found.access(f"{top}/desk/x/y") is WRITE
+    assert found.access(f"{top}/missing") is DENY
+    assert found.access(str(top)) is DENY
+
+
+def test_a_wall_that_is_a_link_is_where_the_link_leads(top: Path) -> None:
+    (top / "link").symlink_to("desk")
+
+    assert enclosed((f"{top}/link",)) == Rules([Rule(f"{top}/desk", WRITE, aliases=(f"{top}/link",))])
+
+
+def test_without_walls_that_are_there_nothing_is_allowed(top: Path) -> None:
+    assert enclosed(()) == enclosed((f"{top}/missing",)) == Rules([])
+    assert enclosed(("/",)).access("/x") is WRITE

@@ -1,0 +1,200 @@
+"""One client's talk with the exec endpoint, from the handshake on."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from enum import Enum
+from typing import TYPE_CHECKING
+
+from holdfast.dialects.dialect import Breach, Client, Method, WireError
+from holdfast.errors import HoldfastError, LimitReached, OutOfTurn
+from holdfast.wire import jsonrpc
+from holdfast.wire.jsonrpc import Notification, Response
+
+from .exchanges import Exchanges
+from .explain import INVALID_REQUEST, explain
+from .files import FileTalk
+from .realm import Realm
+from .sessions import Session
+
+if TYPE_CHECKING:
+    from .endpoint import ExecEndpoint
+
+
+class Stage(Enum):
+    """How far the handshake is."""
+
+    NEW = 1
+    INITIALIZED = 2
+    """``initialize`` was answered."""
+    READY = 3
+    """The client has sent ``initialized``."""
+
+
+class ExecConversation:
+    """One client's talk, from the handshake on.  Implements ``dialect.Conversation``."""
+
+    __slots__ = (
+        "_behind",
+        "_exchanges",
+        "_files",
+        "_realm",
+        "_session",
+        "_waiting",
+        "backend",
+        "client",
+        "endpoint",
+        "stage",
+    )
+
+    binary = True
+    decode = staticmethod(jsonrpc.decode)
+
+    def __init__(self, endpoint: ExecEndpoint, client: Client) -> None:
+        self.endpoint = endpoint
+        self.client = client
+        self.backend = endpoint.backend.on_behalf_of(client.principal, client.peer)
+        self.stage = Stage.NEW
+        self._realm: Realm | None = None
+        self._session: Session | None = None
+        self._waiting = 0
+        self._behind = False
+        self._exchanges: Exchanges | None = None
+        self._files: FileTalk | None = None
+
+    @property
+    def session(self) -> Session:
+        """The client's session; there is one once it may use methods."""
+        assert self._session is not None
+        return self._session
+
+    @property
+    def exchanges(self) -> Exchanges:
+        """The client's HTTP requests; made when first needed."""
+        if self._exchanges is None:
+            self._exchanges = Exchanges(self.endpoint.http_limits, behind=self._behind)
+        return self._exchanges
+
+    async def flow(self) -> None:
+        """Wait while the client does not take what it is sent."""
+        if self._behind:
+            await self.exchanges.flow()
+
+    @property
+    def files(self) -> FileTalk:
+        """What the client has to do with files; made when first needed."""
+        if self._files is None:
+            self._files = FileTalk(self.endpoint.file_limits)
+        return self._files
+
+    async def begin(self, resume: str | None, *, extended: bool, by_force: bool = False) -> Session:
+        """Open or resume the client's session.
+
+        Args:
+            extended: Whether the client knows our extensions.
+            by_force: Whether a client that has the session loses it.
+        """
+        if self.stage is not Stage.NEW:
+            raise OutOfTurn("initialize may only be sent once per connection")
+        # Taken back on failure: the client may try again.
+        self.stage = Stage.INITIALIZED
+        try:
+            if self._realm is None:
+                self._realm = self.endpoint.realms.enter(self.client.principal, self.backend)
+            if resume is None:
+                self._session = self.endpoint.sessions.open(self.client, self._realm)
+            else:
+                self._session = await self.endpoint.resume(
+                    resume, self.client, self._realm, by_force=by_force
+                )
+        except BaseException:
+            self.stage = Stage.NEW
+            raise
+        self._session.extended = extended
+        if self._behind:
+            self._session.valve.shut()
+        return self._session
+
+    async def finish(self) -> list[int]:
+        """End the client's session; it may open another one.  Return who could not be ended."""
+        session, self._session = self.session, None
+        self.stage = Stage.NEW
+        return await self.endpoint.finish(session)
+
+    @contextmanager
+    def waiting_for_end(self, *, counted: bool) -> Iterator[None]:
+        """Wait for the end of a process, which may take long if it is ``counted``.
+
+        Raises:
+            LimitReached: Too many wait already.
+        """
+        if counted and self._waiting >= self.endpoint.limits.waiting_ends:
+            most = self.endpoint.limits.waiting_ends
+            raise LimitReached("requests waiting for the end of a process", most, name="session.waiting_ends")
+        self._waiting += counted
+        try:
+            yield
+        finally:
+            self._waiting -= counted
+
+    def gate(self, method: Method) -> None:
+        if not method.family:
+            return
+        if self._session is None:
+            raise OutOfTurn(f"client must call initialize before using {method.family} methods")
+        if self.stage is not Stage.READY:
+            raise OutOfTurn(f"client must send initialized before using {method.family} methods")
+
+    def notified(self, notification: Notification) -> None:
+        if notification.method != "initialized":
+            raise Breach(f"unexpected notification `{notification.method}`")
+        if self._session is None:
+            raise Breach("`initialized` was sent before `initialize`")
+        self.stage = Stage.READY
+
+    def answered(self, response: Response) -> None:
+        raise Breach(f"response to a request that was never sent: id {response.id}")
+
+    def congested(self) -> None:
+        self._behind = True
+        if self._exchanges is not None:
+            self._exchanges.hold()
+        if self._session is not None:
+            self._session.valve.shut()
+
+    def drained(self) -> None:
+        self._behind = False
+        if self._exchanges is not None:
+            self._exchanges.go_on()
+        if self._session is not None:
+            self._session.valve.open()
+
+    def malformed(self, detail: str) -> WireError:
+        if self.client.transport == "stdio":
+            source = "JSON-RPC message from exec-server stdio"
+        else:
+            source = f"websocket JSON-RPC message from exec-server websocket {self.client.peer}"
+        return WireError(INVALID_REQUEST, f"failed to parse {source}: {detail}")
+
+    def explain(self, error: HoldfastError) -> WireError:
+        return explain(error)
+
+    def usage(self) -> Mapping[str, int]:
+        return {
+            "session.names": 0 if self._session is None else len(self._session.scope),
+            "session.name_bytes": 0 if self._session is None else self._session.scope.size,
+            "session.waiting_ends": self._waiting,
+            "http.connection_requests": 0 if self._exchanges is None else len(self._exchanges),
+            "file.handles": 0 if self._files is None else len(self._files.handles),
+            "file.connection_calls": 0 if self._files is None else self._files.turns.running,
+        }
+
+    def ended(self) -> None:
+        if self._files is not None:
+            self._files.close()
+        if self._session is not None and self._session.client is self.client:
+            self.endpoint.leave(self._session, self.client)
+        realm, self._realm = self._realm, None
+        if realm is not None:
+            self.endpoint.realms.leave(realm)
