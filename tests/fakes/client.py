@@ -84,14 +84,17 @@ class Client:
         self._reading = asyncio.get_running_loop().create_task(self._read())
 
     @classmethod
-    async def connect(cls, url: str, *, answers_pings: bool = True) -> Client:
+    async def connect(cls, url: str, *, answers_pings: bool = True, token: str | None = None) -> Client:
         """Connected, no word said."""
-        return cls(await Wire.open(url), answers_pings=answers_pings)
+        headers = () if token is None else (f"Authorization: Bearer {token}",)
+        return cls(await Wire.open(url, headers=headers), answers_pings=answers_pings)
 
     @classmethod
-    async def open(cls, url: str, *, resume: str | None = None, answers_pings: bool = True) -> Client:
+    async def open(
+        cls, url: str, *, resume: str | None = None, answers_pings: bool = True, token: str | None = None
+    ) -> Client:
         """Connected, with a session, ready to start processes."""
-        client = await cls.connect(url, answers_pings=answers_pings)
+        client = await cls.connect(url, answers_pings=answers_pings, token=token)
         try:
             await client.initialize(resume)
         except BaseException:
@@ -250,6 +253,11 @@ class Client:
 
     # The end.
 
+    @property
+    def over(self) -> bool:
+        """Whether the connection has ended."""
+        return self._reading.done()
+
     async def ended(self) -> Frame | None:
         """Wait until the server has ended the connection; gives its close frame."""
         async with asyncio.timeout(PATIENCE):
@@ -278,9 +286,9 @@ class Client:
 
 
 @contextlib.asynccontextmanager
-async def client(url: str, *, resume: str | None = None) -> AsyncIterator[Client]:
+async def client(url: str, *, resume: str | None = None, token: str | None = None) -> AsyncIterator[Client]:
     """A client with a session, closed at the end."""
-    opened = await Client.open(url, resume=resume)
+    opened = await Client.open(url, resume=resume, token=token)
     try:
         yield opened
     finally:

@@ -39,6 +39,9 @@ from tests.fakes.process import calls_over
 PATIENCE = 10.0
 """Seconds any wait in a test may take: far beyond what is needed, so that a loaded machine passes too."""
 
+SETTLE = 1.0
+"""Seconds after which a server has loaded what it does not need for its start; nothing tells when."""
+
 _GLANCE = 0.005
 """Seconds between two looks at something that sends no event."""
 

@@ -63,4 +63,6 @@ def _link(reason: str, url: str | None) -> str:
     if url is None:
         return f"the connection is lost: {reason}"
     where = reason if url in reason else f"no connection to {url}: {reason}"
+    if "HTTP 401" in reason:
+        return f"{where}; --token-file names a file with the token"
     return f"{where}; is a server there?  'holdfast serve' starts one"

@@ -46,6 +46,7 @@ COMMANDS = {
     "resize": Command("write", "configure_resize", "resize", "give the terminal of a process another size"),
     "cp": Command("cp", "configure", "cp", "copy files between here and a server"),
     "serve": Command("serve", "configure", "serve", "serve processes to programs"),
+    "token": Command("token", "configure", "token", "make a token for a client of a server"),
     "doctor": Command("doctor", "", "doctor", "try out what works on this host"),
     "schema": Command("schema", "", "schema", "print the messages of an endpoint as a schema"),
     "completion": Command(

@@ -5,14 +5,19 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import errno
+import logging
 import os
 import socket
+import ssl
 import stat
 from collections.abc import Callable
 
+from holdfast.audit import Audit
 from holdfast.config import ConnectionLimits
 from holdfast.dialects.dialect import Endpoint
+from holdfast.errors import LimitReached
 from holdfast.poller import Poller
+from holdfast.principal import ANYBODY, Principal
 from holdfast.telemetry import Telemetry
 from holdfast.value import replace
 
@@ -21,10 +26,10 @@ from .http import Routes
 from .listen import BadListen, Listen, Stdio, Tcp, Unix, check_exposure
 from .stdio import StdioChannel
 from .stream import Listener
+from .tls import TlsProtocol
 from .websocket import WebSocketChannel
 
-_UNDECIDED = 256
-"""Sockets beyond the limit of connections: room for health checks, and to tell others that we are full."""
+_log = logging.getLogger(__name__)
 
 _BACKLOG = 1024
 """Connections the system accepts for us while we are busy."""
@@ -42,25 +47,47 @@ class Server:
         loop: asyncio.AbstractEventLoop,
         poller: Poller,
         limits: ConnectionLimits | None = None,
+        tls: ssl.SSLContext | None = None,
+        audit: Audit | None = None,
         on_idle: Callable[[], None] = lambda: None,
     ) -> None:
-        """``on_idle`` is called when the one client on standard input has gone."""
+        """
+        Args:
+            tls: The certificate of ``wss`` listeners.
+            audit: Where it is written down who comes and goes.
+            on_idle: Called when the one client on standard input has gone.
+        """
         self._endpoint = endpoint
         self._routes = routes
         self._telemetry = telemetry
         self._loop = loop
         self._poller = poller
         self._limits = limits or ConnectionLimits()
+        self._tls = tls
+        self._audit = audit
         self._on_idle = on_idle
         self._listeners: list[Listener] = []
         self._paths: list[str] = []
         self._connections: set[Connection] = set()
-        self._channels: set[WebSocketChannel] = set()
+        self._channels: set[WebSocketChannel | TlsProtocol] = set()
         self._stdio: StdioChannel | None = None
 
     @property
     def connections(self) -> int:
         return len(self._connections)
+
+    def usage(self) -> dict[str, int]:
+        """How much of the limits is in use; of those that each connection has, the most of any."""
+        used = {
+            "connection.connections": len(self._connections),
+            # Standard input is a connection without a socket.
+            "connection.undecided": max(0, len(self._channels) - len(self._connections)),
+            **self._endpoint.usage(),
+        }
+        for connection in self._connections:
+            for name, amount in connection.usage().items():
+                used[name] = max(amount, used.get(name, 0))
+        return used
 
     # Listening.
 
@@ -70,23 +97,27 @@ class Server:
         Raises:
             BadListen: It cannot be had; the words say why.
         """
-        check_exposure(where)
+        check_exposure(where, auth=self._routes.auth is not None)
         match where:
             case Tcp():
-                return self._listen_tcp(where)
+                url = self._listen_tcp(where)
             case Unix(path=path):
-                return self._listen_unix(path)
+                url = self._listen_unix(path)
             case Stdio():
-                return await self._serve_stdio()
+                url = await self._serve_stdio()
+        _log.info("listening on %s", url, extra={"url": url})
+        return url
 
     def _listen_tcp(self, where: Tcp) -> str:
+        if where.tls and self._tls is None:
+            raise BadListen(f"{where.url} needs a certificate")
         family = socket.AF_INET6 if ":" in where.host else socket.AF_INET
         sock = socket.socket(family, socket.SOCK_STREAM)
         sock.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         if family == socket.AF_INET6:
             sock.setsockopt(socket.IPPROTO_IPV6, socket.IPV6_V6ONLY, 1)
-        self._bind(sock, (where.host, where.port), where.url, self._routes)
-        return Tcp(where.host, sock.getsockname()[1]).url
+        self._bind(sock, (where.host, where.port), where.url, self._routes, self._tls if where.tls else None)
+        return Tcp(where.host, sock.getsockname()[1], where.tls).url
 
     def _listen_unix(self, path: str) -> str:
         """A socket that only our own user can reach; a stale one is replaced, a live one is not."""
@@ -98,36 +129,50 @@ class Server:
         umask = os.umask(0o177)
         try:
             sock = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
-            routes = replace(self._routes, refuse_origin=False)
+            # Whoever can open it is our own user, or root: a token would say no more.
+            routes = replace(self._routes, refuse_origin=False, auth=None)
             self._bind(sock, path, f"unix://{path}", routes)
         finally:
             os.umask(umask)
         self._paths.append(path)
         return f"unix://{path}"
 
-    def _bind(self, sock: socket.socket, address: object, url: str, routes: Routes) -> None:
+    def _bind(
+        self,
+        sock: socket.socket,
+        address: object,
+        url: str,
+        routes: Routes,
+        tls: ssl.SSLContext | None = None,
+    ) -> None:
         try:
             sock.bind(address)  # type: ignore[arg-type]  # Which kind of address depends on the family.
             sock.listen(_BACKLOG)
         except OSError as error:
             sock.close()
             raise BadListen(f"cannot listen on {url}: {error.strerror or error}") from error
-        self._listeners.append(Listener(sock, lambda: self._accept(routes), self._poller))
+        self._listeners.append(Listener(sock, lambda: self._accept(routes, tls), self._poller))
 
     async def _serve_stdio(self) -> str:
         if self._stdio is not None:
             raise BadListen("standard input and output can be served only once")
         self._stdio = StdioChannel(
-            self._connect, limits=self._limits, loop=self._loop, poller=self._poller, on_end=self._on_idle
+            self._connect,
+            limits=self._limits,
+            loop=self._loop,
+            poller=self._poller,
+            on_end=self._on_idle,
+            on_limit=self._refuse,
         )
         await self._stdio.open(0, 1)
         return "stdio"
 
     # Connections.
 
-    def _accept(self, routes: Routes) -> WebSocketChannel | None:
+    def _accept(self, routes: Routes, tls: ssl.SSLContext | None) -> asyncio.BufferedProtocol | None:
         """A channel for a new socket, unless far too many have not even said what they want."""
-        if len(self._channels) >= self._limits.connections + _UNDECIDED:
+        if len(self._channels) >= self._limits.connections + self._limits.undecided:
+            self._refuse("connection.undecided")
             return None
         channel = WebSocketChannel(
             self._try_connect,
@@ -136,13 +181,47 @@ class Server:
             loop=self._loop,
             poller=self._poller,
             on_lost=self._channels.discard,
+            on_refused=self._on_refused,
+            on_limit=self._refuse,
         )
-        self._channels.add(channel)
-        return channel
+        if tls is None:
+            self._channels.add(channel)
+            return channel
+        within = self._limits.handshake_seconds
+        protocol = TlsProtocol(channel, tls, loop=self._loop, within=within, on_lost=self._channels.discard)
+        self._channels.add(protocol)
+        return protocol
 
-    def _try_connect(self, channel: Channel) -> Connection | None:
-        """A new connection, unless there are too many."""
-        return self._connect(channel) if len(self._connections) < self._limits.connections else None
+    def _on_refused(self, peer: str, reason: str) -> None:
+        # Not louder: whoever knocks must not decide how long the log gets.
+        _log.info("%s was not let in: %s", peer, reason, extra={"peer": peer, "reason": reason})
+        self._telemetry.authenticated(reason)
+        if self._audit is not None:
+            self._audit.refused(peer, reason)
+
+    def _try_connect(self, channel: Channel) -> Connection:
+        """A new connection.
+
+        Raises:
+            LimitReached: There are too many.
+        """
+        most, mine = self._limits.connections, channel.principal.grant.connections
+        if len(self._connections) >= most:
+            self._refuse("connection.connections", channel.peer)
+            raise LimitReached("connections", most, name="connection.connections")
+        if mine is not None and self._held_by(channel.principal) >= mine:
+            self._refuse("token.connections", channel.peer)
+            raise LimitReached("connections of one principal", mine, name="token.connections")
+        if channel.principal is not ANYBODY:
+            self._telemetry.authenticated("accepted")
+        return self._connect(channel)
+
+    def _held_by(self, principal: Principal) -> int:
+        return sum(each.principal.identity == principal.identity for each in self._connections)
+
+    def _refuse(self, limit: str, peer: str = "") -> None:
+        self._telemetry.limit_reached(limit)
+        _log.info("connection refused or ended: limit %s", limit, extra={"limit": limit, "peer": peer})
 
     def _connect(self, channel: Channel) -> Connection:
         connection = Connection(
@@ -151,17 +230,23 @@ class Server:
             telemetry=self._telemetry,
             limits=self._limits,
             on_end=self._on_end,
+            audit=self._audit,
         )
         self._connections.add(connection)
+        if self._audit is not None:
+            self._audit.connected(channel.principal, channel.peer)
         return connection
 
     def _on_end(self, connection: Connection) -> None:
         self._connections.discard(connection)
+        if self._audit is not None:
+            self._audit.gone(connection.principal, connection.peer)
 
     # The end.
 
     async def stop(self) -> None:
         """Listen no more and send everybody away, with a word why."""
+        _log.info("the server stops", extra={"connections": len(self._connections)})
         for listener in self._listeners:
             listener.close()
         for path in self._paths:

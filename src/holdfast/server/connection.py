@@ -6,16 +6,21 @@ import asyncio
 import logging
 from collections import deque
 from collections.abc import Callable, Coroutine
+from functools import partial
+from time import monotonic
 from typing import Any, Protocol
 
+from holdfast.audit import Audit
 from holdfast.config import ConnectionLimits
 from holdfast.dialects.dialect import Breach, Conversation, Endpoint, LongResult
-from holdfast.errors import HoldfastError
+from holdfast.errors import Forbidden, HoldfastError
+from holdfast.principal import Principal
 from holdfast.telemetry import Telemetry
 from holdfast.wire import jsonrpc
 from holdfast.wire.jsonrpc import Malformed, Notification, Request, Response
 
 from .dispatch import Dispatch
+from .traced import TracedDispatch
 
 _log = logging.getLogger(__name__)
 
@@ -25,6 +30,7 @@ class Channel(Protocol):
 
     transport: str
     peer: str
+    principal: Principal
     comes_back: bool
 
     def write(self, *parts: bytes) -> None:
@@ -69,6 +75,7 @@ class Connection:
 
     __slots__ = (
         "_alone",
+        "_audit",
         "_channel",
         "_conversation",
         "_dispatch",
@@ -79,6 +86,7 @@ class Connection:
         "_on_end",
         "_passed_over",
         "_room",
+        "_since",
         "_tasks",
         "_telemetry",
         "send",
@@ -92,8 +100,10 @@ class Connection:
         telemetry: Telemetry,
         limits: ConnectionLimits,
         on_end: Callable[[Connection], None],
+        audit: Audit | None = None,
     ) -> None:
         self._channel = channel
+        self._audit = audit
         self.send: Callable[..., None] = channel.write
         self._telemetry = telemetry
         self._limits = limits
@@ -109,12 +119,19 @@ class Connection:
         # The first message tells which dialect it is.
         self._conversation: Conversation | None = None
         self._dispatch: Dispatch | None = None
+        self._since = monotonic()
         telemetry.connection_opened(channel.transport)
+        if _log.isEnabledFor(logging.INFO):
+            facts = {"transport": channel.transport, "peer": channel.peer}
+            _log.info("client connected: %s", self._shown, extra=facts)
 
     def _greet(self, text: bytes) -> tuple[Conversation, Dispatch]:
         endpoint = self._endpoint.pick(text)
         self._conversation = conversation = endpoint.greet(self)
-        self._dispatch = dispatch = Dispatch(
+        make: Callable[..., Dispatch] = Dispatch
+        if self._telemetry.tracer is not None:
+            make = partial(TracedDispatch, tracer=self._telemetry.tracer)
+        self._dispatch = dispatch = make(
             endpoint,
             conversation,
             send=self.send,
@@ -122,6 +139,8 @@ class Connection:
             flush=self._channel.flush,
             spawn=self._own,
             wait_alone=self._wait_alone,
+            grant=self._channel.principal.grant,
+            refused=self._refused,
             telemetry=self._telemetry,
             limits=self._limits,
         )
@@ -138,6 +157,14 @@ class Connection:
         return self._channel.peer
 
     @property
+    def principal(self) -> Principal:
+        return self._channel.principal
+
+    @property
+    def _shown(self) -> str:
+        return self._channel.peer or self._channel.transport
+
+    @property
     def comes_back(self) -> bool:
         return self._channel.comes_back
 
@@ -145,6 +172,8 @@ class Connection:
 
     def receive(self, text: bytes, *, binary: bool = False) -> None:
         """Take one message.  The only door in."""
+        if self._on_end is None:
+            return
         if binary and not (self._conversation or self._greet(text)[0]).binary:
             return
         if self._inbox is not None:
@@ -208,6 +237,13 @@ class Connection:
         else:
             self.send(jsonrpc.error(jsonrpc.UNPARSED, wire.code, wire.message))
 
+    def _refused(self, error: HoldfastError) -> None:
+        """Keep account of what was refused because of somebody's rules, and not of the request."""
+        if error.bound:
+            self._telemetry.limit_reached(error.bound)
+        elif isinstance(error, Forbidden) and self._audit is not None:
+            self._audit.forbidden(self.principal, self.peer, error.what, error.subject)
+
     # Out.
 
     def congested(self) -> None:
@@ -268,6 +304,13 @@ class Connection:
     async def is_alive(self, within: float) -> bool:
         return await self._channel.is_alive(within)
 
+    def usage(self) -> dict[str, int]:
+        """How much of its limits is in use, by their names."""
+        used = {"connection.unsent_bytes": self._channel.unsent}
+        if self._dispatch is not None and self._conversation is not None:
+            used |= {**self._dispatch.usage(), **self._conversation.usage()}
+        return used
+
     # The end.
 
     def cut(self, reason: str, *, stopping: bool = False) -> None:
@@ -286,10 +329,16 @@ class Connection:
             self._dispatch.stop()
         if self._conversation is not None:
             self._conversation.ended()
+        # Who knows each other in a circle is not freed when it is no longer needed, but when somebody looks.
+        self._dispatch = self._conversation = None
         for task, outlives in list((self._tasks or {}).items()):
             if not outlives:
                 task.cancel()
         self._telemetry.connection_closed(self._channel.transport)
+        if _log.isEnabledFor(logging.INFO):
+            seconds = monotonic() - self._since
+            facts = {"transport": self.transport, "peer": self.peer, "seconds": seconds}
+            _log.info("client gone after %.3f s: %s", seconds, self._shown, extra=facts)
         on_end(self)
 
     async def finished(self) -> None:

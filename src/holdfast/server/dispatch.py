@@ -14,6 +14,7 @@ import asyncio
 import logging
 from collections import deque
 from collections.abc import Awaitable, Callable, Coroutine
+from contextvars import Context, copy_context
 from dataclasses import dataclass
 from time import perf_counter
 from types import CoroutineType
@@ -21,7 +22,8 @@ from typing import Any
 
 from holdfast.config import ConnectionLimits
 from holdfast.dialects.dialect import Conversation, Endpoint, LongResult, Method, Sequel, UnknownMethod
-from holdfast.errors import HoldfastError, LimitReached
+from holdfast.errors import Forbidden, HoldfastError, LimitReached
+from holdfast.principal import Grant
 from holdfast.telemetry import Telemetry
 from holdfast.wire import jsonrpc
 from holdfast.wire.jsonrpc import Request
@@ -50,6 +52,8 @@ class Held:
     params: Any
     size: int
     received: float
+    context: Context
+    """In which it was received, with its span: it is handled in the course of another request."""
 
 
 class Dispatch:
@@ -58,10 +62,12 @@ class Dispatch:
     __slots__ = (
         "_conversation",
         "_flush",
+        "_grant",
         "_held",
         "_limits",
         "_methods",
         "_recording",
+        "_refused",
         "_send",
         "_send_long",
         "_spawn",
@@ -81,6 +87,8 @@ class Dispatch:
         flush: Callable[[], None],
         spawn: Callable[[Coroutine[Any, Any, None], bool], None],
         wait_alone: Callable[[bool], None],
+        grant: Grant,
+        refused: Callable[[HoldfastError], None],
         telemetry: Telemetry,
         limits: ConnectionLimits,
     ) -> None:
@@ -90,6 +98,8 @@ class Dispatch:
             flush: Sends at once what ``send`` would gather.
             spawn: Runs a coroutine as a task of the connection; True if it outlives it.
             wait_alone: Told True when nothing else may be taken in, False when it may again.
+            grant: Which methods the client may use.
+            refused: Told of each request that is refused, and why.
         """
         self._methods = endpoint.methods
         self._conversation = conversation
@@ -98,6 +108,8 @@ class Dispatch:
         self._flush = flush
         self._spawn = spawn
         self._wait_alone = wait_alone
+        self._grant = grant if grant.methods is not None else None
+        self._refused = refused
         self._telemetry = telemetry
         self._recording = telemetry.recording
         self._limits = limits
@@ -113,26 +125,40 @@ class Dispatch:
         try:
             if method is None:
                 raise UnknownMethod(request.method)
+            # The handshake is everybody's: without it nobody could be told anything.
+            if self._grant is not None and method.family and not self._grant.allows_method(request.method):
+                raise Forbidden("method", request.method)
             params = method.decode(request.params)
             self._conversation.gate(method)
-            if self._waiting and method.waits:
+            line = self._line(method, params) if self._held is not None else None
+            if self._waiting and (method.waits or line is not None):
                 self._check_room(size)
         except HoldfastError as error:
             self._refuse(request, error, received, received, known=method is not None)
             return
-        if self._held is not None:
-            name = method.name_of(params)
-            if name is not None and name in self._held:
-                self._held[name].append(Held(request, method, params, size, received))
-                self._count(size)
-                return
-        self._run(request, method, params, size, received)
+        except Exception:  # noqa: BLE001  (a decoder of ours that fails must not leave the client waiting)
+            self._break(request, received, received)
+            return
+        if line is None:
+            self._run(request, method, params, size, received)
+        else:
+            line.append(Held(request, method, params, size, received, copy_context()))
+            self._count(size)
+
+    def _line(self, method: Method, params: Any) -> deque[Held] | None:
+        """Where a request has to wait for a start, if it has to."""
+        name = method.name_of(params)
+        return None if name is None or self._held is None else self._held.get(name)
 
     def _check_room(self, size: int) -> None:
         if self._waiting >= self._limits.waiting_requests:
-            raise LimitReached("requests waiting for an answer", self._limits.waiting_requests)
+            most = self._limits.waiting_requests
+            raise LimitReached("requests waiting for an answer", most, name="connection.waiting_requests")
         if self._waiting_bytes + size > self._limits.waiting_bytes:
-            raise LimitReached("bytes of requests waiting for an answer", self._limits.waiting_bytes)
+            most = self._limits.waiting_bytes
+            raise LimitReached(
+                "bytes of requests waiting for an answer", most, name="connection.waiting_bytes"
+            )
 
     def _run(self, request: Request, method: Method, params: Any, size: int, received: float) -> None:
         """Handle a request now.  It becomes a task only if it has to wait."""
@@ -225,9 +251,13 @@ class Dispatch:
                 self._held[name].append(held)
                 self._count(held.size)
             else:
-                self._run(held.request, held.method, held.params, held.size, held.received)
+                held.context.run(self._run, held.request, held.method, held.params, held.size, held.received)
         if not self._held:
             self._held = None
+
+    def usage(self) -> dict[str, int]:
+        """How much of its limits is in use, by their names."""
+        return {"connection.waiting_requests": self._waiting, "connection.waiting_bytes": self._waiting_bytes}
 
     def stop(self) -> None:
         """The connection is gone: what waits for a start has nobody to answer to."""
@@ -249,6 +279,7 @@ class Dispatch:
     def _refuse(
         self, request: Request, error: HoldfastError, received: float, started: float, *, known: bool = True
     ) -> None:
+        self._refused(error)
         wire = self._conversation.explain(error)
         self._send(jsonrpc.error(request.id, wire.code, wire.message, wire.data))
         if self._recording:
@@ -260,7 +291,8 @@ class Dispatch:
         if self._recording:
             self._record(request.method, "error", received, started)
 
-    def _record(self, name: str, result: str, received: float, started: float) -> None:
-        self._telemetry.request_done(
-            name, result, queued=started - received, handled=perf_counter() - started
-        )
+    def _record(self, name: str, result: str, received: float, started: float) -> float:
+        """Count a request; return when it was answered."""
+        now = perf_counter()
+        self._telemetry.request_done(name, result, queued=started - received, handled=now - started)
+        return now

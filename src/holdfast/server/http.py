@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from http import HTTPStatus
 from time import gmtime, time
 from typing import Any
 
+from holdfast.principal import ANYBODY, Principal
 from holdfast.wire import http
 from holdfast.wire.http import Head
 from holdfast.wire.websocket import accept_key
+
+from .auth import Auth, Denied
 
 
 @dataclass(frozen=True, slots=True)
@@ -22,6 +26,10 @@ class Routes:
     """Whether an upgrade is welcome on every path, not only on ``/``."""
     refuse_origin: bool = True
     """Whether requests of web pages, which carry an Origin, are refused."""
+    auth: Auth | None = None
+    """Who may connect; without it, everybody who can."""
+    metrics: Callable[[], bytes] | None = None
+    """Gives what ``/metrics`` shows; without it there is no such path."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,8 +37,11 @@ class Reply:
     """The bytes to send, and what happens then."""
 
     data: bytes
-    upgrade: bool = False
+    upgrade: Principal | None = None
+    """Who is let in."""
     close: bool = False
+    refusal: str = ""
+    """Why somebody was not, in a word."""
 
 
 def reply(head: Head, routes: Routes) -> Reply:
@@ -38,15 +49,35 @@ def reply(head: Head, routes: Routes) -> Reply:
     if routes.refuse_origin and "origin" in head.fields:
         return _plain(head, HTTPStatus.FORBIDDEN)
     if head.path == "/readyz" or (routes.healthz and head.path == "/healthz"):
-        if head.method in ("GET", "HEAD"):
-            return _plain(head, HTTPStatus.OK)
-        return _plain(head, HTTPStatus.METHOD_NOT_ALLOWED, fields={"allow": "GET,HEAD"})
+        return _shown(head, b"")
+    if routes.metrics is not None and head.path == "/metrics":
+        return _metrics(head, routes.auth, routes.metrics)
     if head.path != "/" and not (routes.any_path and "upgrade" in head.fields):
         return _plain(head, HTTPStatus.NOT_FOUND)
-    return _upgrade(head)
+    return _upgrade(head, routes.auth)
 
 
-def _upgrade(head: Head) -> Reply:
+_METRICS_TYPE = "text/plain; version=0.0.4; charset=utf-8"
+
+
+def _metrics(head: Head, auth: Auth | None, show: Callable[[], bytes]) -> Reply:
+    """Figures are for those who may ask for them: a token may say so."""
+    try:
+        principal = ANYBODY if auth is None else auth.admit(head.fields.get("authorization"))
+    except Denied as denied:
+        return _plain(head, HTTPStatus.UNAUTHORIZED, str(denied).encode(), refusal=denied.reason)
+    if not principal.grant.allows_method("metrics"):
+        return _plain(head, HTTPStatus.FORBIDDEN, b"the token does not allow `metrics`")
+    return _shown(head, show(), fields={"content-type": _METRICS_TYPE})
+
+
+def _shown(head: Head, body: bytes, *, fields: dict[str, str] | None = None) -> Reply:
+    if head.method in ("GET", "HEAD"):
+        return _plain(head, HTTPStatus.OK, body, fields=fields)
+    return _plain(head, HTTPStatus.METHOD_NOT_ALLOWED, fields={"allow": "GET,HEAD"})
+
+
+def _upgrade(head: Head, auth: Auth | None) -> Reply:
     if head.method != "GET":
         return _plain(head, HTTPStatus.METHOD_NOT_ALLOWED, b"Request method must be `GET`")
     if "upgrade" not in head.fields.get("connection", "").lower():
@@ -63,16 +94,25 @@ def _upgrade(head: Head) -> Reply:
             HTTPStatus.UPGRADE_REQUIRED,
             b"WebSocket request couldn't be upgraded since no upgrade state was present",
         )
+    try:
+        principal = ANYBODY if auth is None else auth.admit(head.fields.get("authorization"))
+    except Denied as denied:
+        return _plain(head, HTTPStatus.UNAUTHORIZED, str(denied).encode(), refusal=denied.reason)
     fields = {
         "connection": "upgrade",
         "upgrade": "websocket",
         "sec-websocket-accept": accept_key(head.fields["sec-websocket-key"]),
     }
-    return Reply(answer(HTTPStatus.SWITCHING_PROTOCOLS, fields=fields), upgrade=True)
+    return Reply(answer(HTTPStatus.SWITCHING_PROTOCOLS, fields=fields), upgrade=principal)
 
 
 def _plain(
-    head: Head, status: HTTPStatus, body: bytes = b"", *, fields: dict[str, str] | None = None
+    head: Head,
+    status: HTTPStatus,
+    body: bytes = b"",
+    *,
+    fields: dict[str, str] | None = None,
+    refusal: str = "",
 ) -> Reply:
     # A request with a body is answered without reading it; then the connection is of no more use.
     close = not head.keeps_alive or head.body_length > 0
@@ -80,7 +120,7 @@ def _plain(
     connection = "close" if close and head.minor else "keep-alive" if not close and not head.minor else None
     only_head = head.method == "HEAD"
     data = answer(status, body, fields=fields, only_head=only_head, minor=head.minor, connection=connection)
-    return Reply(data, close=close)
+    return Reply(data, close=close, refusal=refusal)
 
 
 def answer(status: HTTPStatus, body: bytes = b"", **options: Any) -> bytes:

@@ -17,6 +17,7 @@ class Tcp:
 
     host: str
     port: int
+    tls: bool = False
 
     @property
     def address(self) -> str:
@@ -24,7 +25,7 @@ class Tcp:
 
     @property
     def url(self) -> str:
-        return f"ws://{self.address}"
+        return f"{'wss' if self.tls else 'ws'}://{self.address}"
 
     @property
     def is_loopback(self) -> bool:
@@ -56,29 +57,33 @@ def parse_listen(url: str) -> Listen:
         return Stdio()
     if url.startswith("unix://") and len(url) > len("unix://"):
         return Unix(url.removeprefix("unix://"))
-    if not url.startswith("ws://"):
+    if not url.startswith(("ws://", "wss://")):
         raise BadListen(
-            f"unsupported --listen URL `{url}`; expected `ws://IP:PORT`, `unix://PATH` or `stdio`"
+            f"unsupported --listen URL `{url}`; expected `ws://IP:PORT`, `wss://IP:PORT`, `unix://PATH`"
+            " or `stdio`"
         )
+    tls = url.startswith("wss://")
     try:
         parts = urlsplit(url)
         host, port = parts.hostname, parts.port
         ipaddress.ip_address(host or "")
     except ValueError:
         host = port = None
-    if host is None or port is None or url != Tcp(host, port).url:
-        raise BadListen(f"invalid websocket --listen URL `{url}`; expected `ws://IP:PORT`")
-    return Tcp(host, port)
+    if host is None or port is None or url != Tcp(host, port, tls).url:
+        expected = "wss://IP:PORT" if tls else "ws://IP:PORT"
+        raise BadListen(f"invalid websocket --listen URL `{url}`; expected `{expected}`")
+    return Tcp(host, port, tls)
 
 
-def check_exposure(listen: Listen) -> None:
+def check_exposure(listen: Listen, *, auth: bool = False) -> None:
     """Refuse to serve the whole network without asking who is there.
 
     Raises:
         BadListen: The listener could be reached from other hosts.
     """
-    if isinstance(listen, Tcp) and not listen.is_loopback:
+    if isinstance(listen, Tcp) and not listen.is_loopback and not auth:
         raise BadListen(
             f"refusing to start non-loopback websocket listener {listen.address} without auth;"
-            " listen on 127.0.0.1 or [::1] and reach it through a tunnel"
+            " configure `--ws-auth capability-token` or `--ws-auth signed-bearer-token`,"
+            " or listen on 127.0.0.1 or [::1] and reach it through a tunnel"
         )

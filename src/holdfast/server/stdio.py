@@ -9,6 +9,7 @@ from collections.abc import Callable
 
 from holdfast.config import ConnectionLimits
 from holdfast.poller import Poller
+from holdfast.principal import ANYBODY
 from holdfast.wire.lines import Lines, LineTooLong
 
 from .behind import NOTHING_BEHIND, Behind
@@ -26,6 +27,7 @@ class StdioChannel(asyncio.Protocol):
 
     transport = "stdio"
     peer = ""
+    principal = ANYBODY
     comes_back = False
 
     def __init__(
@@ -36,11 +38,14 @@ class StdioChannel(asyncio.Protocol):
         loop: asyncio.AbstractEventLoop,
         poller: Poller,
         on_end: Callable[[], None],
+        on_limit: Callable[[str], None] = lambda limit: None,
     ) -> None:
+        """``on_limit`` is told the limit that ended the connection."""
         self._poller = poller
         self._limits = limits
         self._loop = loop
         self._on_end: Callable[[], None] | None = on_end
+        self._on_limit = on_limit
         self._lines = Lines(limits.message_bytes)
         self._reader: asyncio.ReadTransport | None = None
         self._writer: asyncio.WriteTransport | None = None
@@ -90,6 +95,7 @@ class StdioChannel(asyncio.Protocol):
             for line in self._lines.feed(data):
                 self._receive(line)
         except LineTooLong:
+            self._on_limit("connection.message_bytes")
             self._finish()
 
     def eof_received(self) -> bool:

@@ -45,6 +45,10 @@ class SocketStream(asyncio.Transport):
     )
 
     def __init__(self, sock: socket.socket, protocol: asyncio.BufferedProtocol, poller: Poller) -> None:
+        """
+        Raises:
+            OSError: The system has no room for it; the socket is still the caller's.
+        """
         sock.setblocking(False)
         if sock.family != socket.AF_UNIX:
             # Or every short answer would wait for the acknowledgement of the one before.
@@ -61,7 +65,9 @@ class SocketStream(asyncio.Transport):
         self._closing = False
         self._watched = 0
         protocol.connection_made(self)
-        self._watch()
+        poller.add(self._fd, self, READABLE)
+        self._watched = READABLE
+        self._watch()  # The protocol may have said something already.
 
     def get_extra_info(self, name: str, default: Any = None) -> Any:
         match name:
@@ -180,6 +186,10 @@ class SocketStream(asyncio.Transport):
         """End now."""
         self._lose(None)
 
+    def _force_close(self, error: BaseException | None) -> None:
+        """What the library's TLS calls when it gives up."""
+        self._lose(None)
+
     def _lose(self, error: OSError | None) -> None:
         if self._fd < 0:
             return
@@ -194,7 +204,8 @@ class SocketStream(asyncio.Transport):
         with contextlib.suppress(OSError):
             self._socket.shutdown(socket.SHUT_RDWR)
         self._socket.close()
-        self._protocol.connection_lost(error)
+        protocol, self._protocol = self._protocol, _NOBODY  # It knows us, and is not to be kept by that.
+        protocol.connection_lost(error)
 
     def _watch(self) -> None:
         """Watch for what is of use now."""
@@ -205,7 +216,7 @@ class SocketStream(asyncio.Transport):
         if wanted == self._watched:
             return
         if not self._watched:
-            self._poller.add(self._fd, self, wanted)
+            self._poller.add_again(self._fd, self, wanted)
         elif wanted:
             self._poller.modify(self._fd, wanted)
         else:
@@ -221,6 +232,10 @@ def _rest(parts: Sequence[Any], sent: int) -> bytearray:
             rest += memoryview(part)[sent:] if sent else part
         sent = max(0, sent - len(part))
     return rest
+
+
+_NOBODY = asyncio.BufferedProtocol()
+"""The protocol of a stream that has ended."""
 
 
 class Listener:
@@ -251,7 +266,14 @@ class Listener:
             if protocol is None:
                 sock.close()
             else:
-                SocketStream(sock, protocol, self._poller)
+                self._serve(sock, protocol)
+
+    def _serve(self, sock: socket.socket, protocol: asyncio.BufferedProtocol) -> None:
+        try:
+            SocketStream(sock, protocol, self._poller)
+        except OSError as error:
+            sock.close()
+            protocol.connection_lost(error)
 
     def _rest(self) -> None:
         """Those who wait can wait a little longer; asking again at once would not help."""
@@ -262,7 +284,7 @@ class Listener:
 
     def _go_on(self) -> None:
         if self._socket.fileno() >= 0:
-            self._poller.add(self._socket.fileno(), self)
+            self._poller.add_again(self._socket.fileno(), self)
             self._resting = False
 
     def close(self) -> None:

@@ -1,15 +1,17 @@
 """A WebSocket connection: HTTP first, then frames, then the closing handshake."""
 
+# house: long because the phases of one socket share its state, and none can be told without the others
+
 from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable
 from enum import Enum
-from http import HTTPStatus
 
 from holdfast.config import ConnectionLimits
+from holdfast.errors import LimitReached
 from holdfast.poller import Poller
-from holdfast.wire.http import BadHead, read_head
+from holdfast.principal import ANYBODY
 from holdfast.wire.websocket import (
     BINARY,
     CLOSE,
@@ -28,7 +30,10 @@ from holdfast.wire.websocket import (
 
 from .behind import NOTHING_BEHIND, Behind
 from .connection import Connection
-from .http import Routes, answer, reply
+from .door import Door, full
+from .http import Routes
+from .listen import Tcp
+from .probe import Probe
 
 _FLUSH_AT = 256 * 1024
 """Bytes gathered within one batch of events before they are sent without waiting for its end."""
@@ -63,24 +68,26 @@ class WebSocketChannel(asyncio.BufferedProtocol):
         "_batch_size",
         "_behind",
         "_connection",
+        "_door",
         "_first",
-        "_head",
         "_heard",
         "_limits",
         "_loop",
         "_make",
         "_most",
+        "_on_limit",
         "_on_lost",
         "_phase",
+        "_ping",
         "_poller",
         "_probe",
         "_reader",
-        "_routes",
         "_timer",
         "_transport",
         "congested",
         "full",
         "peer",
+        "principal",
     )
 
     transport = "websocket"
@@ -88,35 +95,44 @@ class WebSocketChannel(asyncio.BufferedProtocol):
 
     def __init__(
         self,
-        make: Callable[[WebSocketChannel], Connection | None],
+        make: Callable[[WebSocketChannel], Connection],
         *,
         routes: Routes,
         limits: ConnectionLimits,
         loop: asyncio.AbstractEventLoop,
         poller: Poller,
         on_lost: Callable[[WebSocketChannel], None],
+        on_refused: Callable[[str, str], None] = lambda peer, reason: None,
+        on_limit: Callable[[str, str], None] = lambda limit, peer: None,
     ) -> None:
+        """
+        Args:
+            on_refused: Told the peer that was not let in, and why, in a word.
+            on_limit: Told the limit that ended a connection, and whose.
+        """
         self._make = make
         self._on_lost = on_lost
+        self._on_limit = on_limit
         self._poller = poller
-        self._routes = routes
         self._limits = limits
         self._most = limits.fragment_bytes
         self._loop = loop
         self._phase = Phase.HTTP
-        self._head: bytearray | None = bytearray()
+        self._door: Door | None = Door(routes, lambda reason: on_refused(self.peer, reason))
         self._connection: Connection | None = None
         self._reader: FrameReader | None = None
         self._batch: list[bytes] = []
         self._batch_size = 0
-        self._probe: asyncio.Future[bool] | None = None
+        self._probe: Probe | None = None
         self._timer: asyncio.TimerHandle | None = None
         self._heard = False
+        self._ping: bytes | None = None
         self._behind = NOTHING_BEHIND
         self._first = False
         self.full = False
         self.congested = False
         self.peer = ""
+        self.principal = ANYBODY
 
     # Implements ``asyncio.BufferedProtocol``.
 
@@ -124,9 +140,9 @@ class WebSocketChannel(asyncio.BufferedProtocol):
         assert isinstance(transport, asyncio.Transport)
         self._transport = transport
         transport.set_write_buffer_limits(high=self._limits.output_bytes)
-        address = transport.get_extra_info("peername")
-        self.peer = _address(address)
-        self._timer = self._loop.call_later(self._limits.handshake_seconds, transport.abort)
+        address = transport.get_extra_info("peername")  # A Unix socket's peer has none.
+        self.peer = Tcp(*address[:2]).address if isinstance(address, tuple) else "unix"
+        self._set_timer(self._limits.handshake_seconds, self._on_handshake_due)
 
     def get_buffer(self, sizehint: int) -> memoryview:
         return _RECEIVE
@@ -134,7 +150,8 @@ class WebSocketChannel(asyncio.BufferedProtocol):
     def buffer_updated(self, nbytes: int) -> None:
         data = _RECEIVE[:nbytes]
         if self._probe is not None:
-            self._prove(alive=True)
+            self._probe.settle(True)
+            self._probe = None
         if self._phase is Phase.HTTP:
             self._on_http(data)
         else:
@@ -150,6 +167,8 @@ class WebSocketChannel(asyncio.BufferedProtocol):
 
     def resume_writing(self) -> None:
         self.full = False
+        if self._ping is not None:
+            self._pong(self._ping)
         if self._phase is Phase.LONG:
             self._heard = True  # It takes what it is sent, and may have far to go to the next ping.
             if self._connection is not None:
@@ -171,38 +190,41 @@ class WebSocketChannel(asyncio.BufferedProtocol):
     # HTTP.
 
     def _on_http(self, data: memoryview) -> None:
-        assert self._head is not None
-        self._head += data
-        try:
-            while (found := read_head(self._head)) is not None:
-                head, end = found
-                answered = reply(head, self._routes)
-                if answered.upgrade:
-                    self._open(answered.data, bytes(self._head[end:]))
-                    return
-                self._transport.write(answered.data)
-                if answered.close:
-                    self._transport.close()
-                    return
-                del self._head[:end]
-        except BadHead as bad:
-            self._transport.write(answer(bad.status, connection="close"))
-            self._transport.close()
+        assert self._door is not None
+        for answered in self._door.receive(data):
+            if answered.upgrade is not None:
+                self.principal = answered.upgrade
+                self._open(answered.data, self._door)
+                return
+            self._transport.write(answered.data)
+            self._heard = True
+            if self.full:
+                # It asks, and does not read: what it loses it can ask for again.
+                self._give_up("connection.output_bytes")
+                return
+            if answered.close:
+                self._transport.close()
 
-    def _open(self, accepted: bytes, rest: bytes) -> None:
-        """Become a WebSocket; ``rest`` is what came right behind the request."""
-        connection = self._make(self)
-        if connection is None:
-            raise BadHead(HTTPStatus.SERVICE_UNAVAILABLE)
+    def _on_handshake_due(self) -> None:
+        if self._heard:  # It has got what it asked for, and holds the socket for the next time.
+            self._transport.abort()
+        else:
+            self._give_up("connection.handshake_seconds")
+
+    def _open(self, accepted: bytes, door: Door) -> None:
+        """Become a WebSocket, if there is room for one more."""
+        try:
+            self._connection = self._make(self)
+        except LimitReached as limit:
+            self._transport.write(full(limit))
+            self._transport.close()
+            return
         self._transport.write(accepted)
-        self._head = None
+        self._door = None
         self._phase = Phase.OPEN
-        self._connection = connection
-        self._reader = FrameReader(
-            frame_limit=self._limits.frame_bytes, message_limit=self._limits.message_bytes
-        )
+        self._reader = FrameReader(self._limits.frame_bytes, self._limits.message_bytes)
         self._set_timer(self._limits.ping_seconds, self._on_ping_due)
-        if rest:
+        if rest := door.rest():
             self._on_frames(memoryview(rest))
 
     # Frames in.
@@ -217,13 +239,21 @@ class WebSocketChannel(asyncio.BufferedProtocol):
                     if self._phase is Phase.OPEN or self._phase is Phase.LONG:
                         connection.receive(payload, binary=op == BINARY)
                 elif op == PING:
-                    self._write_frame(header(PONG, len(payload)) + payload)
+                    self._pong(payload)
                 elif op == CLOSE:
                     self._on_close_frame(payload)
                     return
         except Violation as violation:
+            if violation.limit:
+                self._on_limit(violation.limit, self.peer)
             self._end(violation.code, violation.reason)
             connection.lost()
+
+    def _pong(self, ping: bytes) -> None:
+        """Answer a ping, later if the peer does not read now; then only the last one."""
+        self._ping = ping if self.full else None
+        if not self.full:
+            self._write_frame(header(PONG, len(ping)) + ping)
 
     def _on_close_frame(self, payload: bytes) -> None:
         code = close_reason(payload)
@@ -266,23 +296,20 @@ class WebSocketChannel(asyncio.BufferedProtocol):
     def piece(self, data: bytes, *, last: bool) -> None:
         if self._phase is not Phase.LONG:
             return
-        for at in range(0, len(data), self._most):
-            part = data[at : at + self._most]
-            final = last and at + self._most >= len(data)
-            self._write_frame(header(TEXT if self._first else CONTINUATION, len(part), final=final), part)
-            self._first = False
+        self._write_fragments(data, first=self._first, last=last)
+        self._first = False
         if last:
             self._phase = Phase.OPEN
             for parts in self._behind.take():
                 self.write(*parts)
             self._set_congested()
 
-    def _write_fragments(self, message: bytes) -> None:
-        step = self._limits.fragment_bytes
-        for at in range(0, len(message), step):
-            part = message[at : at + step]
-            final = at + step >= len(message)
-            self._write_frame(header(CONTINUATION if at else TEXT, len(part), final=final), part)
+    def _write_fragments(self, data: bytes, *, first: bool = True, last: bool = True) -> None:
+        """Write what a message begins, goes on or ends with."""
+        for at in range(0, len(data), self._most):
+            part = data[at : at + self._most]
+            final = last and at + self._most >= len(data)
+            self._write_frame(header(CONTINUATION if at or not first else TEXT, len(part), final=final), part)
 
     def _write_frame(self, *parts: bytes) -> None:
         if not self._batch:
@@ -317,7 +344,7 @@ class WebSocketChannel(asyncio.BufferedProtocol):
 
     # Life signs.
 
-    def _set_timer(self, seconds: float, callback: Callable[..., None], *facts: int) -> None:
+    def _set_timer(self, seconds: float, callback: Callable[..., None], *facts: int | str) -> None:
         if self._timer is not None:
             self._timer.cancel()
         self._timer = self._loop.call_later(seconds, callback, *facts)
@@ -333,26 +360,21 @@ class WebSocketChannel(asyncio.BufferedProtocol):
         if self._heard or self.unsent < waiting:
             self._set_timer(self._limits.ping_seconds - self._limits.pong_seconds, self._on_ping_due)
         else:
-            self._transport.abort()
-            self._close()
+            self._give_up("connection.pong_seconds")
+
+    def _give_up(self, limit: str) -> None:
+        """Wait no longer for a peer that has used up its time, or that never reads."""
+        self._on_limit(limit, self.peer)
+        self._transport.abort()
+        self._close()
 
     async def is_alive(self, within: float) -> bool:
         if not self._is_open:
             return False
-        if self._probe is None:
-            self._probe = self._loop.create_future()
-            self._loop.call_later(within, self._on_probe_over, self._probe)
+        if self._probe is None or self._probe.settled:
+            self._probe = Probe(self._loop, within)
             self._write_frame(header(PING, 0))
-        return await asyncio.shield(self._probe)
-
-    def _on_probe_over(self, probe: asyncio.Future[bool]) -> None:
-        if self._probe is probe:
-            self._prove(alive=False)
-
-    def _prove(self, *, alive: bool) -> None:
-        probe, self._probe = self._probe, None
-        if probe is not None and not probe.done():
-            probe.set_result(alive)
+        return await self._probe.answer()
 
     # The end.
 
@@ -360,7 +382,7 @@ class WebSocketChannel(asyncio.BufferedProtocol):
         self._end(CloseCode.GOING_AWAY if stopping else CloseCode.POLICY_VIOLATION, reason)
 
     def hang_up(self) -> None:
-        """Let go of the socket once what was written is sent; there is no time for the peer's answer."""
+        """Let go of the socket once what was written is sent; the peer's answer is not waited for."""
         self._transport.close()
 
     def _end(self, code: CloseCode, reason: str) -> None:
@@ -376,16 +398,10 @@ class WebSocketChannel(asyncio.BufferedProtocol):
         if self._timer is not None:
             self._timer.cancel()
             self._timer = None
-        self._prove(alive=False)
+        if self._probe is not None:
+            self._probe.settle(False)
+        self._door = None
         connection, self._connection = self._connection, None
         self._reader = None
         if connection is not None:
             connection.lost()
-
-
-def _address(address: object) -> str:
-    """``IP:PORT``; a Unix socket's peer has no address."""
-    if isinstance(address, tuple):
-        host, port = address[:2]
-        return f"[{host}]:{port}" if ":" in host else f"{host}:{port}"
-    return "unix"

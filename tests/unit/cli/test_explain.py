@@ -63,6 +63,12 @@ WORDS = {
         "cannot reach ws://h:1; is a server there?  'holdfast serve' starts one",
         125,
     ),
+    "link lost, for want of a token": (
+        e.LinkLost("cannot reach ws://h:1: HTTP 401 Unauthorized: missing websocket bearer token"),
+        "cannot reach ws://h:1: HTTP 401 Unauthorized: missing websocket bearer token;"
+        " --token-file names a file with the token",
+        125,
+    ),
     "limit": (e.LimitReached("processes", 9), "the limit of processes is reached (9); try again later", 125),
     "anything else": (e.BadRequest("that is wrong"), "that is wrong", 125),
 }

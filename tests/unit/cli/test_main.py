@@ -210,11 +210,13 @@ def test_times_are_seconds_and_absent_unless_given() -> None:
 REFUSED = {
     "another scheme": (
         ["--listen", "http://127.0.0.1:1"],
-        "unsupported --listen URL `http://127.0.0.1:1`; expected `ws://IP:PORT`, `unix://PATH` or `stdio`",
+        "unsupported --listen URL `http://127.0.0.1:1`; expected `ws://IP:PORT`, `wss://IP:PORT`,"
+        " `unix://PATH` or `stdio`",
     ),
     "an empty path": (
         ["--listen", "unix://"],
-        "unsupported --listen URL `unix://`; expected `ws://IP:PORT`, `unix://PATH` or `stdio`",
+        "unsupported --listen URL `unix://`; expected `ws://IP:PORT`, `wss://IP:PORT`, `unix://PATH`"
+        " or `stdio`",
     ),
     "a host name": (
         ["--listen", "ws://localhost:1"],
@@ -235,17 +237,20 @@ REFUSED = {
     "all interfaces": (
         ["--listen", "ws://0.0.0.0:0"],
         "refusing to start non-loopback websocket listener 0.0.0.0:0 without auth;"
-        " listen on 127.0.0.1 or [::1] and reach it through a tunnel",
+        " configure `--ws-auth capability-token` or `--ws-auth signed-bearer-token`,"
+        " or listen on 127.0.0.1 or [::1] and reach it through a tunnel",
     ),
     "all interfaces of the new kind": (
         ["--listen", "ws://[::]:0"],
         "refusing to start non-loopback websocket listener [::]:0 without auth;"
-        " listen on 127.0.0.1 or [::1] and reach it through a tunnel",
+        " configure `--ws-auth capability-token` or `--ws-auth signed-bearer-token`,"
+        " or listen on 127.0.0.1 or [::1] and reach it through a tunnel",
     ),
     "another host's address, behind a good one": (
         ["--listen", "ws://127.0.0.1:0", "--listen", "ws://192.0.2.1:9"],
         "refusing to start non-loopback websocket listener 192.0.2.1:9 without auth;"
-        " listen on 127.0.0.1 or [::1] and reach it through a tunnel",
+        " configure `--ws-auth capability-token` or `--ws-auth signed-bearer-token`,"
+        " or listen on 127.0.0.1 or [::1] and reach it through a tunnel",
     ),
 }
 

@@ -73,9 +73,11 @@ async def test_a_listener_that_cannot_be_had_says_why(tmp_path: Path) -> None:
     assert "No such file or directory" in str(nowhere.value)
 
 
-async def test_connections_over_the_limit_are_told_to_come_later() -> None:
-    """A limit that is not enforced is a wish."""
-    async with inside(connections=ConnectionLimits(connections=2)) as server:
+async def test_connections_over_the_limit_are_told_to_come_later(caplog: pytest.LogCaptureFixture) -> None:
+    """A limit that is not enforced is a wish.  Whoever looks after the server can see it."""
+    caplog.set_level(logging.INFO, logger="holdfast")
+    tally = Tally()
+    async with inside(connections=ConnectionLimits(connections=2), telemetry=tally) as server:
         async with client(server.url), client(server.url):
             refused = await Wire.dial(server.url)
             refused.writer.write(
@@ -89,6 +91,9 @@ async def test_connections_over_the_limit_are_told_to_come_later() -> None:
 
     assert answer.startswith(b"HTTP/1.1 503 ")
     assert status == {"status": "ready"}
+    assert tally.counts["holdfast_limit_refusals_total", "connection.connections"] == 1
+    told = [record.getMessage() for record in caplog.records if "refused" in record.getMessage()]
+    assert told == ["connection refused or ended: limit connection.connections"]
 
 
 async def test_connections_are_counted_until_they_end() -> None:
@@ -240,8 +245,8 @@ async def test_limits_are_named_in_the_refusal() -> None:
             await other.initialize()
         await other.close()
 
-    assert processes.value.data == {"limit": "processes", "value": 1}
-    assert sessions.value.data == {"limit": "sessions", "value": 1}
+    assert processes.value.data == {"limit": "processes", "value": 1, "name": "engine.processes"}
+    assert sessions.value.data == {"limit": "sessions", "value": 1, "name": "session.sessions"}
 
 
 # Telemetry.

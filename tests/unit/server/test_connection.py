@@ -351,3 +351,20 @@ async def test_on_a_real_socket_a_choked_peer_is_served_again_once_it_reads() ->
         await talking.close()
 
     assert {page["nextSeq"] for page in pages} == {pages[0]["nextSeq"]}
+
+
+# The log.
+
+
+def test_who_comes_and_goes_is_in_the_log(caplog: pytest.LogCaptureFixture) -> None:
+    """With facts apart from the words, for whoever searches."""
+    caplog.set_level(logging.INFO, logger="holdfast")
+
+    talk = Talk()
+    talk.connection.lost()
+
+    came, went = caplog.records
+    assert (came.getMessage(), vars(came)["peer"]) == ("client connected: 127.0.0.1:5", "127.0.0.1:5")
+    assert went.getMessage().startswith("client gone after 0.")
+    assert (vars(went)["transport"], vars(went)["peer"]) == ("websocket", "127.0.0.1:5")
+    assert vars(went)["seconds"] >= 0

@@ -95,6 +95,22 @@ async def test_requests_about_a_starting_process_wait_for_it_in_their_order() ->
     assert talk.answers[2:] == [(1, "started"), (2, "plain p"), (4, "plain p"), (3, "waited")]
 
 
+async def test_requests_behind_a_start_are_bounded_whatever_they_ask_for() -> None:
+    """Also those that need not wait otherwise: a start may take as long as a dead disk."""
+    talk = Talk(limits=ConnectionLimits(waiting_requests=3))
+
+    for method in ("start", "about", "about", "about", "plain"):
+        talk.ask(method, "p")
+    await turn()
+    before = talk.answers
+    talk.toy.open("p", "started")
+    await turn()
+    talk.ask("about", "p")
+
+    assert before == [(4, "limit reached: requests waiting for an answer (3)"), (5, "plain p")]
+    assert talk.answers[2:] == [(1, "started"), (2, "plain p"), (3, "plain p"), (6, "plain p")]
+
+
 async def test_what_waited_for_a_failed_start_runs_all_the_same() -> None:
     """It finds out for itself that there is no process."""
     talk = Talk()
@@ -182,7 +198,7 @@ async def test_a_refusal_is_explained_by_the_dialect(method: str, params: Any, w
     assert talk.channel.sent == [{"id": 1, "error": {"code": -2, "message": words, "data": {"kind": kind}}}]
 
 
-@pytest.mark.parametrize("method", ["broken", "broken later"])
+@pytest.mark.parametrize("method", ["broken", "broken later", "broken before"])
 async def test_a_mistake_of_ours_is_logged_answered_and_harms_nobody_else(
     method: str, caplog: pytest.LogCaptureFixture
 ) -> None:
@@ -348,3 +364,19 @@ async def test_a_failure_of_what_follows_is_logged_and_no_second_answer(
 
     assert talk.answers == [(1, "answer")]
     assert "a request's task failed" in caplog.text
+
+
+# Limits.
+
+
+async def test_a_request_that_a_limit_refuses_is_counted_under_that_limit() -> None:
+    tally = Tally()
+    talk = Talk(limits=ConnectionLimits(waiting_requests=1), telemetry=tally)
+
+    talk.ask("wait", "a")
+    await turn()
+    talk.ask("wait", "b")
+
+    assert tally.counts["holdfast_limit_refusals_total", "connection.waiting_requests"] == 1
+    talk.toy.open("a")
+    await turn()

@@ -8,6 +8,7 @@ from email.utils import format_datetime, parsedate_to_datetime
 
 import pytest
 
+from holdfast.principal import ANYBODY
 from holdfast.server.http import Reply, Routes, reply
 from holdfast.wire.http import BadHead, read_head
 
@@ -83,7 +84,7 @@ def test_a_plain_request_is_answered_and_the_connection_kept(line: str, text: st
     answer = asked(line)
 
     assert text_of(answer) == text
-    assert (answer.upgrade, answer.close) == (False, False)
+    assert (answer.upgrade, answer.close) == (None, False)
 
 
 @pytest.mark.parametrize(
@@ -104,7 +105,7 @@ def test_a_websocket_client_is_let_through(line: str, change: dict[str, str]) ->
     answer = asked(line, {**UPGRADE, **change})
 
     assert text_of(answer) == switched()
-    assert (answer.upgrade, answer.close) == (True, False)
+    assert (answer.upgrade, answer.close) == (ANYBODY, False)
 
 
 @pytest.mark.parametrize(
@@ -235,7 +236,7 @@ def test_a_connection_is_kept_or_ended_as_the_client_expects(
     answer = asked(line, fields)
 
     assert text_of(answer) == text
-    assert (answer.upgrade, answer.close) == (False, close)
+    assert (answer.upgrade, answer.close) == (None, close)
 
 
 def test_a_request_with_a_body_is_answered_and_the_connection_ended() -> None:
@@ -263,3 +264,19 @@ def test_the_date_is_written_as_http_wants_it() -> None:
 def test_a_body_of_unknown_length_is_refused(fields: dict[str, str]) -> None:
     with pytest.raises(BadHead):
         asked("POST /", fields)
+
+
+# Figures.
+
+
+def test_figures_are_shown_where_there_are_any() -> None:
+    """The version of the format is what a scraper goes by."""
+    routes = Routes(healthz=False, metrics=lambda: b"x 1\n")
+    kind = "content-type: text/plain; version=0.0.4; charset=utf-8\r\n"
+    shown = f"HTTP/1.1 200 OK\r\n{kind}content-length: 4\r\ndate: D\r\n\r\n"
+
+    assert text_of(asked("GET /metrics?x=1", routes=routes)) == shown + "x 1\n"
+    assert text_of(asked("HEAD /metrics", routes=routes)) == shown
+    refused = plain("405 Method Not Allowed", fields="allow: GET,HEAD\r\n")
+    assert text_of(asked("POST /metrics", routes=routes)) == refused
+    assert text_of(asked("GET /metrics")) == plain("404 Not Found")

@@ -13,6 +13,8 @@ from holdfast.server.listen import BadListen, Listen, Stdio, Tcp, Unix, check_ex
         ("ws://127.0.0.1:0", Tcp("127.0.0.1", 0)),
         ("ws://0.0.0.0:65535", Tcp("0.0.0.0", 65_535)),
         ("ws://[::1]:8080", Tcp("::1", 8080)),
+        ("wss://127.0.0.1:0", Tcp("127.0.0.1", 0, tls=True)),
+        ("wss://[::1]:8080", Tcp("::1", 8080, tls=True)),
         ("stdio", Stdio()),
         ("stdio://", Stdio()),
         ("unix:///run/x.sock", Unix("/run/x.sock")),
@@ -24,14 +26,15 @@ def test_a_url_says_where_to_listen(url: str, listen: Listen) -> None:
 
 
 @pytest.mark.parametrize(
-    "url", ["", "http://127.0.0.1:1", "127.0.0.1:1", "wss://127.0.0.1:1", "unix://", "off", "STDIO"]
+    "url", ["", "http://127.0.0.1:1", "127.0.0.1:1", "WSS://127.0.0.1:1", "unix://", "off", "STDIO"]
 )
 def test_an_unknown_kind_of_url_is_refused(url: str) -> None:
     with pytest.raises(BadListen) as caught:
         parse_listen(url)
 
     assert str(caught.value) == (
-        f"unsupported --listen URL `{url}`; expected `ws://IP:PORT`, `unix://PATH` or `stdio`"
+        f"unsupported --listen URL `{url}`; expected `ws://IP:PORT`, `wss://IP:PORT`, `unix://PATH`"
+        " or `stdio`"
     )
 
 
@@ -62,8 +65,21 @@ def test_an_address_is_an_ip_and_a_port_and_nothing_else(url: str) -> None:
     assert str(caught.value) == f"invalid websocket --listen URL `{url}`; expected `ws://IP:PORT`"
 
 
+@pytest.mark.parametrize("url", ["wss://localhost:1", "wss://127.0.0.1", "wss://127.0.0.1:1/", "wss://"])
+def test_the_same_holds_with_tls(url: str) -> None:
+    with pytest.raises(BadListen) as caught:
+        parse_listen(url)
+
+    assert str(caught.value) == f"invalid websocket --listen URL `{url}`; expected `wss://IP:PORT`"
+
+
 @pytest.mark.parametrize(
-    ("tcp", "url"), [(Tcp("127.0.0.1", 5), "ws://127.0.0.1:5"), (Tcp("::1", 5), "ws://[::1]:5")]
+    ("tcp", "url"),
+    [
+        (Tcp("127.0.0.1", 5), "ws://127.0.0.1:5"),
+        (Tcp("::1", 5), "ws://[::1]:5"),
+        (Tcp("::1", 5, tls=True), "wss://[::1]:5"),
+    ],
 )
 def test_an_address_is_written_as_it_is_read(tcp: Tcp, url: str) -> None:
     assert tcp.url == url
@@ -92,5 +108,16 @@ def test_what_others_can_reach_is_refused_without_authentication(listen: Listen,
 
     assert str(caught.value) == (
         f"refusing to start non-loopback websocket listener {address} without auth;"
-        " listen on 127.0.0.1 or [::1] and reach it through a tunnel"
+        " configure `--ws-auth capability-token` or `--ws-auth signed-bearer-token`,"
+        " or listen on 127.0.0.1 or [::1] and reach it through a tunnel"
     )
+
+
+@pytest.mark.parametrize("listen", [Tcp("0.0.0.0", 80), Tcp("::", 80, tls=True), Tcp("10.0.0.1", 1)])
+def test_what_others_can_reach_is_let_through_if_they_are_asked_who_they_are(listen: Listen) -> None:
+    check_exposure(listen, auth=True)
+
+
+def test_a_certificate_says_who_we_are_and_not_who_they_are() -> None:
+    with pytest.raises(BadListen):
+        check_exposure(Tcp("0.0.0.0", 80, tls=True))

@@ -33,8 +33,14 @@ class Talk:
         self.poller.attach(loop)
         self._endpoint = ToyEndpoint()
         self.channel = StdioChannel(
-            self._connect, limits=LIMITS, loop=loop, poller=self.poller, on_end=self.ended.set
+            self._connect,
+            limits=LIMITS,
+            loop=loop,
+            poller=self.poller,
+            on_end=self.ended.set,
+            on_limit=lambda limit: self.reached.append(limit),
         )
+        self.reached: list[str] = []
 
     def _connect(self, channel: StdioChannel) -> Connection:
         connection = Connection(
@@ -158,6 +164,7 @@ async def test_too_long_a_line_right_before_the_end_of_input_is_no_failure(pipes
         opened.channel.eof_received()
 
     assert pipes.hear() == []
+    assert opened.reached == ["connection.message_bytes"]
 
 
 async def test_a_reader_that_goes_away_ends_the_channel(pipes: Pipes) -> None:

@@ -11,6 +11,9 @@ from collections.abc import AsyncIterator
 import pytest
 
 from holdfast.config import ConnectionLimits
+from holdfast.server.stream import SocketStream
+from holdfast.server.websocket import WebSocketChannel
+from holdfast.telemetry import Tally
 from tests.fakes.client import Client, client, page_bytes, sha256
 from tests.fakes.frames import CLOSE, CONTINUATION, PING, PONG, TEXT, Frame, Wire, frame_bytes, frame_head
 from tests.fakes.server import PATIENCE, ServerLoop, eventually, inside
@@ -61,6 +64,7 @@ async def test_a_peer_that_answers_pings_stays() -> None:
     async with inside(connections=LIFE, times=times) as server:
         wire = await Wire.open(server.url)
         (channel,) = server.server._channels
+        assert isinstance(channel, WebSocketChannel)
         times.move(2)
         for _ in range(5):
             times.move(1)
@@ -138,6 +142,75 @@ async def test_a_slow_handshake_is_cut(said: bytes) -> None:
         await wire.close()
 
     assert answer == b"" or answer.startswith(b"HTTP/1.1 200 ")
+
+
+async def test_only_a_handshake_that_never_came_counts_as_a_refusal() -> None:
+    """Who asks for health or metrics, and keeps the socket for the next time, is not refused anything."""
+    times, tally = ServerLoop(), Tally()
+    async with inside(times=times, telemetry=tally) as server:
+        asking, idle = await Wire.dial(server.url), await Wire.dial(server.url)
+        asking.writer.write(b"GET /readyz HTTP/1.1\r\nHost: x\r\n\r\n")
+        await asking.reader.readuntil(b"\r\n\r\n")
+        await eventually(lambda: len(server.server._channels) == 2)
+        times.move(10)
+        for wire in (asking, idle):
+            await wire.ended()
+            await wire.close()
+
+    assert tally.counts["holdfast_limit_refusals_total", "connection.handshake_seconds"] == 1
+
+
+def stop_reading(wire: Wire, channel: WebSocketChannel) -> None:
+    """Leave what the server sends in buffers, of which ours is small."""
+    stream = channel._transport
+    assert isinstance(stream, SocketStream)
+    stream._socket.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, 4096)
+    wire.writer.transport.pause_reading()  # type: ignore[attr-defined]  # It is one that can.
+
+
+async def test_a_client_of_http_that_does_not_read_is_cut_off() -> None:
+    """Its questions are shorter than our answers."""
+    tally = Tally()
+    async with inside(connections=ConnectionLimits(output_bytes=1000), telemetry=tally) as server:
+        wire = await Wire.dial(server.url)
+        await eventually(lambda: server.server._channels)
+        (channel,) = server.server._channels
+        assert isinstance(channel, WebSocketChannel)
+        stop_reading(wire, channel)
+        async with asyncio.timeout(PATIENCE):
+            while server.server._channels:
+                wire.writer.write(b"GET /readyz HTTP/1.1\r\nHost: x\r\n\r\n" * 100)
+                await asyncio.sleep(0)
+        await wire.close()
+
+    assert tally.counts["holdfast_limit_refusals_total", "connection.output_bytes"] == 1
+
+
+async def test_pings_of_a_peer_that_does_not_read_are_not_answered_without_end() -> None:
+    """Of those that come while it does not, the last one is answered when it reads again."""
+    async with inside(connections=ConnectionLimits(output_bytes=50_000)) as server:
+        wire = await Wire.open(server.url)
+        (channel,) = server.server._channels
+        assert isinstance(channel, WebSocketChannel)
+        stop_reading(wire, channel)
+        async with asyncio.timeout(PATIENCE):
+            while not channel.full:
+                wire.writer.write(frame_bytes(PING, bytes(125)) * 100)
+                await asyncio.sleep(0)
+        wire.send(PING, b"full")
+        await eventually(lambda: channel._ping == b"full")
+        before = channel.unsent
+        wire.writer.write(frame_bytes(PING, bytes(125)) * 5000 + frame_bytes(PING, b"last"))
+        await wire.writer.drain()
+        await eventually(lambda: channel._ping == b"last")
+        after = channel.unsent
+        wire.writer.transport.resume_reading()  # type: ignore[attr-defined]
+        async with asyncio.timeout(PATIENCE):
+            while await wire.receive() != Frame(PONG, b"last"):
+                pass
+        await wire.close()
+
+    assert after <= before
 
 
 async def test_an_open_connection_is_not_cut_by_the_handshakes_time() -> None:

@@ -14,6 +14,7 @@ import pytest
 from holdfast.config import ConnectionLimits
 from holdfast.errors import FileFailed
 from holdfast.files import OpenFile
+from holdfast.server.websocket import WebSocketChannel
 from tests.fakes.client import Client, client
 from tests.fakes.file_talk import uri
 from tests.fakes.frames import CLOSE, CONTINUATION, PING, PONG, TEXT, Frame, Wire
@@ -95,6 +96,7 @@ async def test_a_peer_that_takes_what_it_is_sent_is_alive(tmp_path: Path) -> Non
     times = ServerLoop()
     async with asked(tmp_path, 32 * MIB, LIFE, times) as (server, wire):
         (channel,) = server.server._channels
+        assert isinstance(channel, WebSocketChannel)
         frames: list[Frame] = []
         times.move(2)
         for _ in range(2):
@@ -115,6 +117,7 @@ async def test_a_peer_that_takes_nothing_is_not(tmp_path: Path) -> None:
     times = ServerLoop()
     async with asked(tmp_path, 32 * MIB, LIFE, times) as (server, _):
         (channel,) = server.server._channels
+        assert isinstance(channel, WebSocketChannel)
         await eventually(lambda: channel.full)
         times.move(4)
         before = server.server.connections
@@ -188,6 +191,7 @@ async def test_nothing_long_is_begun_after_the_end() -> None:
         wire = await Wire.open(server.url)
         await eventually(lambda: server.server.connections == 1)
         (channel,) = server.server._channels
+        assert isinstance(channel, WebSocketChannel)
         await wire.close()
         await eventually(lambda: server.server.connections == 0)
 
