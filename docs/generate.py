@@ -15,11 +15,15 @@ import sys
 from collections.abc import Callable, Iterator
 from inspect import signature
 from pathlib import Path
+from typing import TYPE_CHECKING, get_type_hints
 
 from holdfast import config
 from holdfast.cli import main as command_line
 from holdfast.cli.schema import CATALOGS, WRITERS
 from holdfast.schema.reference import Reference
+
+if TYPE_CHECKING:
+    from docs.bounds import Bound
 
 DOCS = Path(__file__).resolve().parent
 ROOT = DOCS.parent
@@ -48,17 +52,32 @@ NOTES = {
 
 def limits() -> str:
     """The tables of limits."""
+    sys.path.insert(0, str(ROOT))  # This is run as a program, which knows its own folder only.
+    from docs.bounds import BOUNDS
+
+    texts = {name: (docstring, reasons) for name, docstring, reasons in limit_classes()}
     parts = []
-    for name, docstring, reasons in limit_classes():
-        cls = getattr(config, name)
-        parts.append(f"## {name}\n")
-        parts.append(f"{docstring} {NOTES.get(name, '')}".strip() + "\n")
-        rows = ["| limit | default | reason |", "|---|---|---|"]
-        for field in signature(cls).parameters.values():
-            rows.append(f"| `{field.name}` | {spell(field.name, field.default)} | {reasons[field.name]} |")
+    for part, kind in get_type_hints(config.Limits).items():
+        docstring, reasons = texts[kind.__name__]
+        parts.append(f"## {part}\n")
+        parts.append(f"`{kind.__name__}`: {docstring} {NOTES.get(kind.__name__, '')}".strip() + "\n")
+        rows = ["| limit | default | reason | at the bound | metrics |", "|---|---|---|---|---|"]
+        for field in signature(kind).parameters.values():
+            name = f"{part}.{field.name}"
+            default = spell(field.name, field.default)
+            bound = BOUNDS.get(name)
+            happens = "No bound, and no `--limit`." if bound is None else " ".join(bound.happens.split())
+            rows.append(f"| `{name}` | {default} | {reasons[field.name]} | {happens} | {shown(bound)} |")
         parts.append("\n".join(rows) + "\n")
     parts.append(fixed_limits())
     return "\n".join(parts)
+
+
+def shown(bound: Bound | None) -> str:
+    """Which metrics say something about a limit."""
+    if bound is None:
+        return ""
+    return ", ".join(["used"] * bound.used + ["refusals"] * bound.counted)
 
 
 def limit_classes() -> Iterator[tuple[str, str, dict[str, str]]]:
@@ -87,7 +106,7 @@ def spell(name: str, value: object) -> str:
     if isinstance(value, str):
         return f"`{value}`"
     assert isinstance(value, int)
-    if name.endswith("_bytes"):
+    if name.endswith(("_bytes", "buffered_total")):
         for unit, size in (("GiB", 1 << 30), ("MiB", 1 << 20), ("KiB", 1 << 10)):
             if value % size == 0:
                 return f"{value // size} {unit}"
@@ -96,7 +115,7 @@ def spell(name: str, value: object) -> str:
 
 def fixed_limits() -> str:
     """Bounds that the protocol or the implementation fixes."""
-    from holdfast.dialects.exec import control, endpoint, starting
+    from holdfast.dialects.exec import control, starting
     from holdfast.engine import watchdog
     from holdfast.engine.output import READ_SIZE
     from holdfast.host import nursery, tree
@@ -143,11 +162,6 @@ def fixed_limits() -> str:
             "Longest grace of a terminate",
             f"{control._LONGEST_GRACE / 3600:g} hours",
             "A longer `graceMs` means the same.",
-        ),
-        (
-            "Requests that wait for a grace",
-            f"{endpoint._MOST_WAITING:,}",
-            "Per connection: `process/terminate` with `graceMs`.",
         ),
         (
             "Arguments in a list",
@@ -226,6 +240,22 @@ def python() -> str:
     return signatures.python()
 
 
+# Telemetry.
+
+
+def telemetry() -> str:
+    """The table of figures."""
+    from holdfast.cli.observing import LIMIT, LIMIT_USED
+    from holdfast.observe.own import OWN
+    from holdfast.telemetry import METRICS
+
+    rows = ["| figure | kind | labels | meaning |", "|---|---|---|---|"]
+    for metric in (*METRICS, LIMIT, LIMIT_USED, *(metric for metric, _ in OWN)):
+        labels = ", ".join(f"`{label}`" for label in metric.labels)
+        rows.append(f"| `{metric.name}` | {metric.kind.value} | {labels} | {metric.help} |")
+    return "\n".join(rows) + "\n"
+
+
 # Examples.
 
 
@@ -242,6 +272,7 @@ def example(name: str) -> str:
 
 PAGES: dict[str, Callable[[], dict[str, str]]] = {
     "docs/reference/limits.md": lambda: {"": limits()},
+    "docs/reference/telemetry.md": lambda: {"": telemetry()},
     "docs/reference/cli.md": lambda: {"": cli()},
     "docs/reference/python.md": lambda: {"": python()},
     "docs/reference/exec.md": lambda: Reference(CATALOGS["exec"]).parts(),

@@ -5,7 +5,7 @@ from __future__ import annotations
 import argparse
 import sys
 
-from . import options
+from . import auditing, bounds, guarding, observing, options
 from .descriptors import open_standard_files
 from .sizes import positive
 
@@ -27,7 +27,7 @@ def configure(parser: options.Parser) -> None:
         "--listen",
         metavar="URL",
         action="append",
-        help="ws://IP:PORT (port 0 takes a free one), unix://PATH or stdio; may be repeated"
+        help="ws://IP:PORT (port 0 takes a free one), wss://IP:PORT, unix://PATH or stdio; may be repeated"
         " (default: ws://127.0.0.1:0)",
     )
     parser.add_argument(
@@ -61,7 +61,11 @@ def configure(parser: options.Parser) -> None:
         default="auto",
         help="what keeps sandboxes; auto takes the best that works here, off refuses them (default: auto)",
     )
+    bounds.configure(parser)
     _configure_app(parser)
+    guarding.configure(parser)
+    observing.configure(parser)
+    auditing.configure(parser)
     parser.add_argument(
         "--hint",
         metavar="TEXT",
@@ -113,21 +117,23 @@ def serve(arguments: argparse.Namespace) -> int:
 
     try:
         where = [parse_listen(url) for url in arguments.listen or ("ws://127.0.0.1:0",)]
+        auth = guarding.make_auth(arguments, where)
         for listen in where:
-            check_exposure(listen)
-    except BadListen as bad:
+            check_exposure(listen, auth=auth is not None)
+        tls = guarding.make_tls(arguments, where)
+    except (BadListen, guarding.BadGuard) as bad:
         return _refuse(str(bad))
     open_standard_files()
     files_limit = _raise_files_limit()
-    import logging
+    observing.set_up_logs(arguments)
 
-    logging.basicConfig(stream=sys.stderr, format="%(levelname)s %(name)s: %(message)s")
-
-    from .serving import run
+    from .serving import Guard, run
 
     try:
-        return run(arguments, where, files_limit)
+        return run(arguments, where, files_limit, Guard(auth, tls))
     except BadListen as bad:
+        return _refuse(str(bad))
+    except auditing.BadAudit as bad:
         return _refuse(str(bad))
 
 

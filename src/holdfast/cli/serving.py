@@ -4,16 +4,18 @@ from __future__ import annotations
 
 import argparse
 import asyncio
-import ctypes
 import gc
+import importlib
 import signal as signals
+import ssl
 import sys
 from collections.abc import Callable
+from dataclasses import dataclass
 from functools import cache, partial
-from typing import Protocol
+from typing import TYPE_CHECKING
 
 from holdfast.backend import KeptBackend
-from holdfast.config import AppLimits, EngineLimits, SessionLimits
+from holdfast.config import AppLimits, Limits
 from holdfast.dialects.auto import AutoEndpoint
 from holdfast.dialects.dialect import Endpoint
 from holdfast.dialects.exec.endpoint import ExecEndpoint
@@ -28,31 +30,42 @@ from holdfast.host.warden import Nursery, compiled
 from holdfast.poller import Poller
 from holdfast.sandbox import Backing
 from holdfast.server.app import Server
+from holdfast.server.auth import Auth
 from holdfast.server.http import Routes
 from holdfast.server.listen import Listen, Stdio
-from holdfast.telemetry import Silent, Telemetry
+from holdfast.telemetry import Telemetry
 from holdfast.value import replace
 from holdfast.wire import masking
+
+from . import bounds, observing
+from .auditing import make_audit
+from .tidying import Tidying
+
+if TYPE_CHECKING:
+    from holdfast.observe.audit import AuditLog
 
 _STOPS = (signals.SIGTERM, signals.SIGINT)
 
 _SETTLE = 0.5
 """Seconds after the start at which the server is assumed to go on running."""
 
-_TIDY = 10.0
-"""Seconds between looks at whether there was a burst."""
-
-_BURST = 1000
-"""Processes within that time that make one."""
-
 _GC_THRESHOLD = 50_000
 """Objects made before the collector looks at the youngest: its pauses are what a tail latency is made of."""
+
+
+@dataclass(frozen=True, slots=True)
+class Guard:
+    """Who may connect, and with what certificate we answer."""
+
+    auth: Auth | None = None
+    tls: ssl.SSLContext | None = None
 
 
 def run(
     arguments: argparse.Namespace,
     where: list[Listen],
     files_limit: tuple[int, int] | None,
+    guard: Guard,
 ) -> int:
     """Serve until a signal, or the end of standard input; return the exit code.
 
@@ -65,7 +78,7 @@ def run(
     spawner = Spawner(Environment(own_environment()), nursery, groups=find_groups(), ladder=ladder)
     poller = Poller()
     with asyncio.Runner(loop_factory=lambda: asyncio.SelectorEventLoop(poller.selector())) as runner:
-        return runner.run(_serve(arguments, where, spawner, poller))
+        return runner.run(_serve(arguments, where, guard, spawner, poller))
 
 
 def make_ladder(choice: str) -> Ladder:
@@ -74,53 +87,117 @@ def make_ladder(choice: str) -> Ladder:
     return Ladder(compiled(), only=only, off=choice == "off")
 
 
-async def _serve(arguments: argparse.Namespace, where: list[Listen], spawner: Spawner, poller: Poller) -> int:
+@dataclass(frozen=True, slots=True)
+class Parts:
+    """What a server consists of."""
+
+    server: Server
+    exec_endpoint: ExecEndpoint
+    backend: LocalBackend
+    observation: observing.Observation
+    audit: AuditLog | None
+
+    async def take_apart(self) -> None:
+        """End everything, in the order in which nobody misses anybody."""
+        await self.server.stop()
+        self.exec_endpoint.close()
+        await self.backend.aclose()
+        self.observation.close()
+        if self.audit is not None:
+            self.audit.close()
+
+
+async def _serve(
+    arguments: argparse.Namespace, where: list[Listen], guard: Guard, spawner: Spawner, poller: Poller
+) -> int:
     loop = asyncio.get_running_loop()
     stop = asyncio.Event()
     for number in _STOPS:
         loop.add_signal_handler(number, stop.set)
-    telemetry = Silent()
-    backend = LocalBackend(spawner, host_info, loop, poller=poller, limits=_engine_limits(arguments))
-    exec_endpoint = ExecEndpoint(
-        backend, METHODS, loop=loop, telemetry=telemetry, limits=_session_limits(arguments)
-    )
-    endpoint = _choose(arguments, exec_endpoint, cache(partial(_app, arguments, backend, loop, telemetry)))
-    server = Server(
-        endpoint,
-        routes=Routes(healthz=arguments.endpoint != "exec", any_path=arguments.endpoint == "app"),
-        telemetry=telemetry,
-        loop=loop,
-        poller=poller,
-        on_idle=stop.set,
-    )
+    parts = _put_together(arguments, guard, spawner, poller, loop, stop.set)
+    # Now, before there is any client: of what is frozen alive, the collector never frees a cycle.
+    gc.freeze()
     try:
         for listen in where:
-            url = await server.listen(listen)
+            url = await parts.server.listen(listen)
             if listen != Stdio():
                 # Standard output may be the protocol's: then it carries nothing else.
                 _announce(url, arguments, to_stderr=Stdio() in where)
-        loop.call_later(_SETTLE / 5, lambda: backend.info)  # By now it is known what sandboxes are worth.
+        # By now it is known what sandboxes are worth.
+        loop.call_later(_SETTLE / 5, lambda: parts.backend.info)
         loop.call_later(_SETTLE, _settle)
-        Tidying(backend, loop)
+        Tidying(parts.backend, loop)
         await stop.wait()
     finally:
         for number in _STOPS:
             # We are stopping already; a second signal must not cut that short.
             loop.remove_signal_handler(number)
             signals.signal(number, signals.SIG_IGN)
-        await server.stop()
-        exec_endpoint.close()
-        await backend.aclose()
+        await parts.take_apart()
     return 0
 
 
+def _put_together(
+    arguments: argparse.Namespace,
+    guard: Guard,
+    spawner: Spawner,
+    poller: Poller,
+    loop: asyncio.AbstractEventLoop,
+    stop: Callable[[], None],
+) -> Parts:
+    limits = _limits(arguments)
+    observation = observing.observe(arguments, loop)
+    telemetry = observation.telemetry
+    audit = make_audit(arguments, failed=telemetry.audit_failed)
+    if audit is not None:
+        loop.add_signal_handler(signals.SIGHUP, audit.reopen)
+    backend = LocalBackend(
+        spawner,
+        host_info,
+        loop,
+        poller=poller,
+        limits=limits.engine,
+        http_limits=limits.http,
+        file_limits=limits.file,
+        audit=audit,
+    )
+    exec_endpoint = ExecEndpoint(
+        backend,
+        METHODS,
+        loop=loop,
+        telemetry=telemetry,
+        limits=limits.session,
+        http_limits=limits.http,
+        file_limits=limits.file,
+    )
+    routes = Routes(
+        healthz=arguments.endpoint != "exec",
+        any_path=arguments.endpoint == "app",
+        auth=guard.auth,
+        metrics=observation.metrics,
+    )
+    server = Server(
+        _choose(arguments, exec_endpoint, cache(partial(_app, backend, loop, telemetry, limits.app))),
+        routes=routes,
+        telemetry=telemetry,
+        loop=loop,
+        poller=poller,
+        limits=limits.connection,
+        tls=guard.tls,
+        audit=audit,
+        on_idle=stop,
+    )
+    observation.limits(bounds.values(limits), lambda: server.usage() | backend.usage())
+    return Parts(server, exec_endpoint, backend, observation, audit)
+
+
 def _app(
-    arguments: argparse.Namespace, backend: KeptBackend, loop: asyncio.AbstractEventLoop, telemetry: Telemetry
+    backend: KeptBackend, loop: asyncio.AbstractEventLoop, telemetry: Telemetry, limits: AppLimits
 ) -> Endpoint:
     from holdfast.dialects.app.endpoint import AppEndpoint  # Here: the server listens sooner without it.
     from holdfast.dialects.app.methods import METHODS
 
-    return AppEndpoint(backend, METHODS, loop=loop, telemetry=telemetry, limits=_app_limits(arguments))
+    return AppEndpoint(backend, METHODS, loop=loop, telemetry=telemetry, limits=limits)
 
 
 def _choose(
@@ -152,55 +229,22 @@ def _announce(url: str, arguments: argparse.Namespace, *, to_stderr: bool) -> No
 def _settle() -> None:
     """What makes a long-running server faster, and its start slower."""
     masking.load()
+    # Now: when the first client asks for one there may be no descriptor left to read it with.
+    for name in ("files", "http"):
+        importlib.import_module(f"holdfast.engine.{name}")
     gc.collect()
-    gc.freeze()
     gc.set_threshold(_GC_THRESHOLD, 20, 50)
 
 
-class Counting(Protocol):
-    """A backend that counts the processes that have closed."""
-
-    closures: int
-
-
-class Tidying:
-    """Gives memory back some time after a burst of processes.
-
-    The interpreter keeps freed objects for later use, a few in every block of
-    memory, which keeps the blocks from going back to the system.  One live
-    object does the same to a mebibyte: hence numbers of the time of the burst
-    are not kept, here and elsewhere, once they have served.
-    """
-
-    def __init__(self, backend: Counting, loop: asyncio.AbstractEventLoop) -> None:
-        self._backend = backend
-        self._loop = loop
-        self._rounds = 0
-        self._trim = getattr(ctypes.CDLL(None), "malloc_trim", None)
-        loop.call_later(_TIDY, self.on_time)
-
-    def on_time(self) -> None:
-        """Look, tidy up if there is reason to, and come back later."""
-        if self._backend.closures >= _BURST:
-            # What closed up to now is forgotten in 30 s, the tail of the burst one look later.
-            self._rounds = 5
-        self._backend.closures = 0
-        if self._rounds:
-            self._rounds -= 1
-            gc.collect()
-            if self._trim is not None:
-                self._trim(0)
-        self._loop.call_later(_TIDY, self.on_time)
-
-
-def _engine_limits(arguments: argparse.Namespace) -> EngineLimits:
-    given = {"retained_bytes": arguments.retain_total_bytes}
-    return replace(EngineLimits(), **{name: value for name, value in given.items() if value is not None})
-
-
-def _session_limits(arguments: argparse.Namespace) -> SessionLimits:
-    given = {"detached_bytes": arguments.retain_detached_bytes}
-    return replace(SessionLimits(), **{name: value for name, value in given.items() if value is not None})
+def _limits(arguments: argparse.Namespace) -> Limits:
+    """The defaults, what options of their own say, and what ``--limit`` says."""
+    limits = Limits(app=_app_limits(arguments))
+    if arguments.retain_total_bytes is not None:
+        limits = replace(limits, engine=replace(limits.engine, retained_bytes=arguments.retain_total_bytes))
+    if arguments.retain_detached_bytes is not None:
+        detached = replace(limits.session, detached_bytes=arguments.retain_detached_bytes)
+        limits = replace(limits, session=detached)
+    return bounds.apply(limits, arguments.limit)
 
 
 def _app_limits(arguments: argparse.Namespace) -> AppLimits:

@@ -20,6 +20,7 @@ from holdfast.cli import follow as module
 from holdfast.cli.follow import Manner, follow
 from holdfast.errors import LinkLost, OutputGap
 from holdfast.model import Chunk, Kind, Outcome, Size, Stream
+from tests.fakes.gate import Gate
 
 
 @pytest.fixture
@@ -250,16 +251,19 @@ async def test_what_is_not_kept_cannot_be_left_and_is_told_the_keys(
 
 
 @pytest.mark.parametrize("number", [signal.SIGWINCH, signal.SIGCONT])
-async def test_another_size_is_passed_on(host: Host, keys: int, number: signal.Signals) -> None:
+async def test_another_size_is_passed_on(host: Host, keys: int, number: signal.Signals, gate: Gate) -> None:
     """Also when we were stopped meanwhile, and could not hear of it."""
     ours = f"kill -{number.name[3:]} {os.getpid()}"
     heard = "set -- $(stty size); [ $1 = 41 ] && exit 7"
-    script = f"trap '{heard}' WINCH; read go; {ours}; while :; do sleep 0.05; done"
+    script = f"trap '{heard}' WINCH; read go; {gate.shell}; {ours}; while :; do sleep 0.05; done"
     handle = await at_terminal(host, "sh", "-c", script)
 
     async def drag() -> None:
+        # Whoever gets a key has been told the first size: this is another one.
         os.write(keys, b"\r")
+        await gate.reached()
         termios.tcsetwinsize(0, (41, 91))
+        gate.open()
 
     code, _ = await asyncio.gather(follow(handle, RAW), drag())
 

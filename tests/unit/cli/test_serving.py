@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-import asyncio
 import gc
 import socket
+import weakref
 
 import pytest
 
@@ -192,34 +192,23 @@ def test_the_hint_follows_each_url() -> None:
     assert hint == f"try {url} now"
 
 
-class Counter:
-    """As much of a backend as the tidying looks at."""
+class Linked:
+    """Refers to itself, as a connection does by way of what belongs to it."""
 
-    closures = 0
+    def __init__(self) -> None:
+        self.link = self
 
 
-def test_memory_is_given_back_for_a_while_after_a_burst_and_only_then(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    """A burst is kept for half a minute and then forgotten; a quiet server is left alone."""
-    collections: list[int] = []
-    monkeypatch.setattr(gc, "collect", lambda: collections.append(1))
-    loop = asyncio.new_event_loop()
-    backend = Counter()
-    tidying = serving.Tidying(backend, loop)
-
-    def rounds(count: int) -> int:
-        collections.clear()
-        for _ in range(count):
-            tidying.on_time()
-        return len(collections)
-
+def test_a_client_that_is_there_before_the_server_settles_can_be_forgotten() -> None:
+    """What is frozen while it lives is never freed, nor is what it leads to."""
+    before = gc.get_threshold()
+    early = weakref.ref(linked := Linked())
     try:
-        assert rounds(2) == 0
-        backend.closures = 999
-        assert rounds(1) == 0
-        backend.closures = 1000
-        assert rounds(7) == 5
-        assert rounds(2) == 0
+        serving._settle()
+        del linked
+        gc.collect()
+
+        assert early() is None
     finally:
-        loop.close()
+        gc.unfreeze()
+        gc.set_threshold(*before)
