@@ -6,12 +6,15 @@ import json
 from typing import Any
 
 import pytest
-from hypothesis import example, given, settings
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from holdfast.wire import jsonrpc
+from holdfast.wire import scan as scanning
 from holdfast.wire.jsonrpc import Malformed
 from holdfast.wire.scan import MOST_NESTED, MOST_VALUES, scan
+from tests.fakes.backends import LONG
+from tests.fakes.effort import effort
 
 pytestmark = pytest.mark.slow
 
@@ -44,7 +47,7 @@ def verdict(text: bytes) -> str:
 
 
 @given(text=st.binary(max_size=120))
-@settings(max_examples=200, deadline=None)
+@effort(200)
 @example(b'"\xff"')
 @example(b'{"id":1,"method":"\xff"}')
 @example(b"-.5")
@@ -81,13 +84,13 @@ json_like = st.lists(
 
 
 @given(text=json_like)
-@settings(max_examples=250, deadline=None)
+@effort(250)
 def test_pieces_of_json_are_a_message_or_malformed(text: bytes) -> None:
     verdict(text)
 
 
 @given(message=valid)
-@settings(max_examples=200, deadline=None)
+@effort(200)
 def test_a_valid_message_is_read_whatever_it_carries(message: dict[str, Any]) -> None:
     """Written in two ways, of which one is not what our own encoder would write."""
     compact = json.dumps(message, separators=(",", ":"), ensure_ascii=False).encode()
@@ -98,7 +101,7 @@ def test_a_valid_message_is_read_whatever_it_carries(message: dict[str, Any]) ->
 
 
 @given(message=valid, at=st.integers(0, 10_000), change=st.binary(max_size=3), cut=st.integers(0, 3))
-@settings(max_examples=250, deadline=None)
+@effort(250)
 def test_a_damaged_message_is_a_message_or_malformed(
     message: dict[str, Any], at: int, change: bytes, cut: int
 ) -> None:
@@ -122,7 +125,7 @@ def no_repeats(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     return found
 
 
-def model(text: bytes) -> str:
+def model(text: bytes, most: int = MOST_VALUES) -> str:
     """What the limits say about a text that is JSON."""
     try:
         tree = json.loads(text, object_pairs_hook=no_repeats)
@@ -130,7 +133,7 @@ def model(text: bytes) -> str:
         return "duplicate"
     if depth(tree) > MOST_NESTED:
         return "nesting"
-    return "values" if count(tree) > MOST_VALUES else "fine"
+    return "values" if count(tree) > most else "fine"
 
 
 def members(tree: Any) -> list[Any]:
@@ -175,7 +178,7 @@ def documents(draw: st.DrawFn) -> bytes:
 
 
 @given(text=documents())
-@settings(max_examples=200, deadline=None)
+@effort(200)
 def test_repeats_and_nesting_are_found_as_by_the_model(text: bytes) -> None:
     """The fast way must not let through what the slow one would refuse, nor refuse anything else."""
     words = verdict(text)
@@ -187,12 +190,17 @@ def test_repeats_and_nesting_are_found_as_by_the_model(text: bytes) -> None:
 
 
 @pytest.mark.timeout(60)  # Measuring coverage makes it ten times slower.
+@pytest.mark.parametrize("most", [3000, *([MOST_VALUES] if LONG else [])])
 @pytest.mark.parametrize("element", [b'{"a":1}', b'"\\n"'])
 @pytest.mark.parametrize("over", [0, 1])
-def test_numbers_of_values_are_found_as_by_the_model(element: bytes, over: int) -> None:
+def test_numbers_of_values_are_found_as_by_the_model(
+    element: bytes, over: int, most: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for module in (jsonrpc, scanning):
+        monkeypatch.setattr(module, "MOST_VALUES", most)
     each = count(json.loads(element))
-    room = MOST_VALUES - 3
+    room = most - 3
     elements = [element] * (room // each) + [b"1"] * (room % each + over)
     text = b'{"method":"x","params":[' + b",".join(elements) + b"]}"
 
-    assert judged(verdict(text)) == model(text) == ("values" if over else "fine")
+    assert judged(verdict(text)) == model(text, most) == ("values" if over else "fine")

@@ -5,11 +5,12 @@ from __future__ import annotations
 from itertools import pairwise
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from holdfast.wire import masking
 from holdfast.wire.websocket import BINARY, CONTINUATION, PING, PONG, TEXT, FrameReader, Violation, header
+from tests.fakes.effort import effort
 
 pytestmark = pytest.mark.slow
 
@@ -58,7 +59,7 @@ def read(chunks: list[bytes]) -> list[Event]:
 
 
 @given(conversation=conversations, cuts=st.lists(st.integers(0, 5000), max_size=12))
-@settings(max_examples=150, deadline=None)
+@effort(150)
 def test_messages_do_not_depend_on_the_packets_they_came_in(
     conversation: list[tuple[bytes, list[Event]]], cuts: list[int]
 ) -> None:
@@ -69,7 +70,7 @@ def test_messages_do_not_depend_on_the_packets_they_came_in(
 
 
 @given(conversation=conversations)
-@settings(max_examples=25, deadline=None)
+@effort(25)
 def test_a_cut_at_any_position_changes_nothing(conversation: list[tuple[bytes, list[Event]]]) -> None:
     data = b"".join(part for part, _ in conversation)[:600]
     whole = read([data])
@@ -79,7 +80,7 @@ def test_a_cut_at_any_position_changes_nothing(conversation: list[tuple[bytes, l
 
 
 @given(payload=st.binary(max_size=300), mask=masks)
-@settings(max_examples=100, deadline=None)
+@effort(100)
 def test_masking_twice_gives_the_payload_back(payload: bytes, mask: bytes) -> None:
     masked = masking.unmask(memoryview(payload), mask)
 
@@ -101,7 +102,7 @@ def outcome(chunks: list[bytes]) -> tuple[list[Event], str]:
 
 
 @given(data=st.binary(max_size=200), cuts=st.lists(st.integers(0, 300), max_size=6))
-@settings(max_examples=300, deadline=None)
+@effort(300)
 def test_noise_is_read_or_refused_the_same_however_it_is_cut(data: bytes, cuts: list[int]) -> None:
     """Nothing but a violation may come out of bytes that are no frames."""
     assert outcome(pieces(data, cuts)) == outcome([data])
@@ -110,7 +111,7 @@ def test_noise_is_read_or_refused_the_same_however_it_is_cut(data: bytes, cuts: 
 @given(
     conversation=conversations, at=st.integers(0, 5000), byte=st.integers(0, 255), cut=st.integers(0, 5000)
 )
-@settings(max_examples=200, deadline=None)
+@effort(200)
 def test_one_wrong_byte_is_judged_the_same_however_it_is_cut(
     conversation: list[tuple[bytes, list[Event]]], at: int, byte: int, cut: int
 ) -> None:

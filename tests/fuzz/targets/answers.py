@@ -1,0 +1,158 @@
+"""What a server answers and tells: a hostile one may be wrong, and must not do more than that."""
+
+from __future__ import annotations
+
+import json
+import os.path
+from collections.abc import Callable
+from typing import Any
+
+import msgspec
+
+from holdfast.client import answers as a
+from holdfast.client import file_answers as f
+from holdfast.client import files, handle, process, reading, remote
+from holdfast.client.failures import error_of
+from holdfast.client.pages import Closed, Exited, events, number
+from holdfast.config import MIB
+from holdfast.dialects.exec.explain import explain
+from holdfast.errors import BadRequest, HoldfastError, OutputGap
+from holdfast.files import WalkTerms
+from holdfast.model import Chunk, Page
+from holdfast.wire import jsonrpc
+
+from .draw import Draw, is_tellable, timed
+
+SEEDS = tuple(bytes((index,)) + filler * 30 for index in range(14) for filler in (b"\x05", b"\xa5\x01"))
+TERMS = WalkTerms(9, 9, 9, follow=True, prune=True, budget=MIB, spell=str)
+
+
+def _listing(raw: Any) -> object:
+    return [reading.listing(each) for each in remote._list_result(raw).processes]
+
+
+def _host(raw: Any) -> object:
+    return reading.host_info(a.reader(a.InitializeResult)(raw).environment_info)
+
+
+READERS: tuple[tuple[type, Callable[[Any], Any]], ...] = (
+    (a.InitializeResult, _host),
+    (a.StartResult, remote._start_result),
+    (a.ListResult, _listing),
+    (a.ReadResult, lambda raw: reading.page(reading.read_result(raw))),
+    (a.WaitResult, lambda raw: reading.ending(process._wait_result(raw))),
+    (a.WriteResult, process._write_result),
+    (a.TerminateResult, process._terminate_result),
+    (f.ReadFileResult, files._read_file),
+    (f.GetMetadataResult, files._metadata),
+    (f.CanonicalizeResult, files._canonical),
+    (f.ReadDirectoryResult, files._entries),
+    (f.WalkResult, lambda raw: files._walk(files._walk_result(raw), TERMS)),
+    (f.ReadBlockResult, handle._block),
+)
+
+
+def check(data: bytes) -> None:
+    """An answer is read, or refused as ``Link.call`` expects it."""
+    draw = Draw(data)
+    kind, read = draw.pick(READERS)
+    text = _text(draw, kind)
+    try:
+        found = read(msgspec.Raw(text))
+    except (msgspec.DecodeError, ValueError, OverflowError, BadRequest) as error:
+        assert len(str(error)) < 3 * len(text) + 1000
+        return
+    if kind is f.ReadDirectoryResult:
+        # A copy puts them behind a path of ours.
+        assert all(os.path.basename(entry.name) == entry.name not in ("", ".", "..") for entry in found)
+    if isinstance(found, Page):
+        _check_events(found, draw)
+
+
+def _text(draw: Draw, kind: type) -> bytes:
+    """JSON that is nearly a ``kind``, perhaps with a piece that is none."""
+    damage, at, piece = draw.byte() >= 200, draw.below(1000), draw.some(8)
+    text = json.dumps(draw.like(kind), ensure_ascii=False).encode()
+    if not damage:
+        return text
+    at %= len(text) + 1
+    return text[:at] + piece + text[at + len(piece) :]
+
+
+def _check_events(page: Page, draw: Draw) -> None:
+    """In order, each number once, and nothing after the end, whatever the page says."""
+    after = draw.below(64)
+    told = list(events(page, after, exit_known=bool(draw.below(2))))
+    assert len(told) <= 2 * len(page.chunks) + 4
+    assert sum(isinstance(event, Exited) for event in told) <= 1
+    assert sum(isinstance(event, Closed) for event in told) <= 1
+    for event in told:
+        assert isinstance(event, Chunk | Exited | Closed | OutputGap)
+        # An exit whose number is lost has the one before.
+        assert number(event) > after or isinstance(event, Exited)
+        if isinstance(event, OutputGap):
+            assert event.first <= event.last
+
+
+METHODS = ("", "process/start", "fs/readFile", "http/request")
+CODES = (-32600, -32601, -32602, -32603, -32004, -32010, -32001, 0)
+WORDS = (
+    *(
+        "unknown process id ",
+        "process ",
+        " already exists",
+        " is starting",
+        "file handle `",
+        "` already exists",
+    ),
+    *(
+        "http/request header ",
+        " requires executor environment variable ",
+        "http/request url is invalid: ",
+        "x",
+    ),
+    *(
+        "the sandbox cannot be kept on this host: ",
+        " is not supported by this server",
+        " does not implement `",
+    ),
+    *(
+        "` yet",
+        "(os error 2)",
+        "(os error 999999999)",
+        "http/request failed: ",
+        "error sending request for url (",
+    ),
+    *(
+        "fs/readDirectory returned 1 entries; limit is 2",
+        "failed to signal process: ",
+        "too many redirects",
+        ")",
+    ),
+)
+DATA = ("fault", "subject", "reason", "errno", "limit", "value")
+ERROR_SEEDS = tuple(bytes((index % 4, index % 8, index, 2, index, index + 1)) for index in range(22))
+
+
+def check_error(data: bytes) -> None:
+    """An error of a server is one of ours, and can be told to the client of a server in between."""
+    draw = Draw(data)
+    method, code = draw.pick(METHODS), draw.pick(CODES)
+    message = "".join(draw.pick(WORDS) if draw.byte() < 200 else draw.text() for _ in range(draw.below(6)))
+    if draw.byte() >= 250:
+        message *= 20_000
+    about = (
+        {draw.pick(DATA): draw.value(2) for _ in range(draw.below(5))} if draw.byte() < 200 else draw.value()
+    )
+    text = json.dumps({"code": code, "message": message, "data": about}).encode()
+    try:
+        body = a.reader(a.ErrorBody)(text)
+    except msgspec.DecodeError:
+        return
+
+    error = timed(lambda: error_of(body, method))
+
+    assert isinstance(error, HoldfastError)
+    assert is_tellable(str(error))
+    told = explain(error)
+    assert jsonrpc.error(1, told.code, told.message, told.data)
