@@ -20,7 +20,6 @@ from urllib.parse import urlsplit
 Answer = Callable[[Any], None]
 
 _TCP_QUICKACK = 12
-_BUFFER = 1 << 20
 _OUTPUT = re.compile(
     rb'\{"method":"process/output","params":\{"processId":"([^"\\]*)","seq":\d+,"stream":"\w+","chunk":"'
 )
@@ -63,6 +62,8 @@ class Client:
     """One connection."""
 
     greeting: ClassVar[dict[str, Any]] = {"clientName": "bench"}
+    room: ClassVar[int] = 1 << 20
+    """Bytes for what has come, in the beginning."""
 
     def __init__(self, url: str, *, quickack: bool = False) -> None:
         parts = urlsplit(url)
@@ -70,7 +71,7 @@ class Client:
         self._quickack = quickack
         self._socket = socket.create_connection((parts.hostname, parts.port or 80), 20)
         self._socket.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
-        self._buffer = memoryview(bytearray(_BUFFER))
+        self._buffer = memoryview(bytearray(self.room))
         self._filled = 0
         self._out: list[bytes] = []
         self._answers: dict[int, Answer] = {}
@@ -122,7 +123,7 @@ class Client:
             try:
                 left = left[self._socket.send(left) :]
             except BlockingIOError:
-                select.select([], [self._socket], [], 20)
+                _is_ready(self._socket, select.POLLOUT, 20)
 
     def request(self, method: str, params: Any, answer: Answer) -> None:
         self._next_id += 1
@@ -200,11 +201,12 @@ class Client:
             if self._quickack:
                 sock.setsockopt(socket.IPPROTO_TCP, _TCP_QUICKACK, 1)
             wait = deadline - time.monotonic()
-            if wait <= 0 or not select.select([sock], [], [], wait)[0]:
+            if wait <= 0 or not _is_ready(sock, select.POLLIN, wait):
                 raise Failed(f"nothing more came within {timeout:g} s")
-            self._receive()
+            self.receive()
 
-    def _receive(self) -> None:
+    def receive(self) -> None:
+        """Take what has come, without waiting."""
         try:
             count = self._socket.recv_into(self._buffer[self._filled :])
         except BlockingIOError:
@@ -292,6 +294,13 @@ class Client:
 
     def close(self) -> None:
         self._socket.close()
+
+
+def _is_ready(sock: socket.socket, events: int, seconds: float) -> bool:
+    """Wait for a socket of any number: ``select`` knows 1,024."""
+    poll = select.poll()
+    poll.register(sock, events)
+    return bool(poll.poll(seconds * 1000))
 
 
 def _ignore(result: Any) -> None:

@@ -42,7 +42,7 @@ def main() -> int:
                 except Failed as error:
                     print(f"    {server.name} failed: {error}", file=sys.stderr)
                     failed = True
-    print(_table(results, [server.name for server in servers]))
+    print(table(results, [server.name for server in servers]))
     return int(failed)
 
 
@@ -101,7 +101,7 @@ def _allow_files() -> None:
 # The table.
 
 
-def _table(results: Results, servers: list[str]) -> str:
+def table(results: Results, servers: list[str]) -> str:
     head = ["work", "unit", *servers]
     if len(servers) > 1:
         head.append("ratio")

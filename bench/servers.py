@@ -75,6 +75,11 @@ class Running:
         with open(f"/proc/{self._process.pid}/statm", encoding="utf-8") as file:
             return int(file.read().split()[1]) * os.sysconf("SC_PAGE_SIZE")
 
+    def highest_memory(self) -> int:
+        """The most bytes that were ever resident, of the server alone."""
+        with open(f"/proc/{self._process.pid}/status", encoding="utf-8") as file:
+            return next(int(line.split()[1]) << 10 for line in file if line.startswith("VmHWM:"))
+
     def __enter__(self) -> Running:
         return self
 
