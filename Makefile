@@ -4,13 +4,23 @@
 # make layers    import contracts and house rules    make all       test with coverage, and build the package
 # make docs      build the documents into build/site; warnings are errors
 # make bench     measure; CODEX=path names the reference binary to measure against
+# make fuzz      RUNS cases for what decodes a peer's bytes; TARGET=name for one decoder
+# make soak      a hundred clients do everything for SECONDS (1800); SEED=number does the same again
+# make load      1,000 connections and 2,000 processes at once for SECONDS (300), and CODEX=path after it
 # make clean     remove what the targets above made
 
 PYTHON ?= python3
 LISTEN ?= ws://127.0.0.1:0
 CODEX ?=
+RUNS ?= 1000000
+TARGET ?=
+SECONDS ?=
+SEED ?=
 # More than there are processors on small machines: most tests wait for a program most of the time.
 TEST_PROCESSES ?= 4
+
+# Where it is forbidden to keep what was compiled, each test process and each server compiles everything anew.
+unexport PYTHONDONTWRITEBYTECODE
 
 VENV := .venv
 BIN := $(VENV)/bin
@@ -21,18 +31,21 @@ VIRTUALENV := .virtualenv
 MADE := $(VENV)/stamp-made
 READY := $(VENV)/stamp-ready
 READY_DEV := $(VENV)/stamp-ready-dev
+READY_FUZZ := $(VENV)/stamp-ready-fuzz
 BUBBLEWRAP := $(VENV)/stamp-bubblewrap
+STRACE := $(VENV)/stamp-strace
 # What an editable installation does not follow by itself.
 INSTALLED_FROM := pyproject.toml hatch_build.py $(wildcard src/holdfast/host/*.c src/holdfast/host/*.h)
 
 .DEFAULT_GOAL := test
 .DELETE_ON_ERROR:
-.PHONY: serve test style types layers docs all bench clean
+.PHONY: serve test checks style types layers collected docs all bench fuzz soak load clean
 
 serve: $(READY)
 	@exec $(BIN)/holdfast serve --listen $(LISTEN) --hint 'try: $(BIN)/holdfast run --url {url} -- echo hello'
 
-test: style types layers $(BUBBLEWRAP)
+test: $(READY_DEV) $(BUBBLEWRAP) $(STRACE)
+	@$(MAKE) --no-print-directory --jobs 2 --output-sync checks
 	@$(BIN)/python -m pytest --numprocesses $(TEST_PROCESSES) --dist worksteal --ignore=tests/test_house.py
 
 style: $(READY_DEV)
@@ -47,18 +60,35 @@ layers: $(READY_DEV)
 	@$(BIN)/lint-imports
 	@$(BIN)/python -m pytest --quiet tests/test_house.py
 
+# What comes before the tests.  The types take one processor for as long as all the rest takes another.
+checks: types style layers collected
+
+# Imports every test once, so that what is compiled for it is there when several processes want it at once.
+collected: $(READY_DEV)
+	@$(BIN)/python -m pytest --collect-only --quiet --quiet --ignore=tests/test_house.py >$(VENV)/collect.log 2>&1 \
+	    || { cat $(VENV)/collect.log >&2; exit 1; }
+
 docs: $(READY_DEV)
 	@$(BIN)/python docs/generate.py --check
 	@mkdir -p build
 	@$(BIN)/python -m mkdocs build --strict >build/docs.log 2>&1 || { cat build/docs.log >&2; exit 1; }
 
-all: style types layers $(BUBBLEWRAP)
+all: style types layers $(BUBBLEWRAP) $(STRACE)
 	@$(BIN)/coverage run -m pytest
 	@$(BIN)/coverage report
 	@$(BIN)/python -m pip --quiet wheel --no-deps --wheel-dir dist .
 
 bench: $(READY)
 	@PATH="$(CURDIR)/$(BIN):$$PATH" CODEX="$(CODEX)" bench/run
+
+fuzz: $(READY_FUZZ)
+	@$(BIN)/python -m tests.fuzz.run --runs $(RUNS) $(if $(TARGET),--target $(TARGET))
+
+soak: $(READY)
+	@$(BIN)/python -m bench.soak $(if $(SECONDS),--seconds $(SECONDS)) $(if $(SEED),--seed $(SEED))
+
+load: $(READY)
+	@CODEX="$(CODEX)" $(BIN)/python -m bench.load --holdfast $(BIN)/holdfast $(if $(SECONDS),--seconds $(SECONDS))
 
 clean:
 	@rm -rf $(VENV) $(VIRTUALENV) build dist src/holdfast/host/nursery .coverage .hypothesis .import_linter_cache .mypy_cache .pytest_cache .ruff_cache
@@ -78,6 +108,10 @@ $(READY): $(INSTALLED_FROM) | $(MADE)
 $(READY_DEV): $(INSTALLED_FROM) | $(MADE)
 	$(call install,.[dev])
 	@touch $(READY) $@
+
+$(READY_FUZZ): $(INSTALLED_FROM) | $(MADE)
+	$(call install,.[fuzz])
+	@touch $@
 
 # Some distributions ship Python without what `python -m venv` needs.  Then: the system's package if we may
 # install it and it can be reached, else virtualenv, which brings its own pip.
@@ -111,4 +145,14 @@ $(BUBBLEWRAP): | $(MADE)
 	}; \
 	command -v bwrap >/dev/null || get >/dev/null 2>&1 \
 	    || echo 'bubblewrap is not installed and could not be: its sandboxes are not tested' >&2
+	@touch $@
+
+# For the tests in which the system refuses a call.  The same.
+$(STRACE): | $(MADE)
+	@get() { \
+	    [ "$$(id -u)" = 0 ] && command -v apt-get || return 1; \
+	    $(APT_INSTALL) install -y strace || { $(APT_INSTALL) update && $(APT_INSTALL) install -y strace; }; \
+	}; \
+	command -v strace >/dev/null || get >/dev/null 2>&1 \
+	    || echo 'strace is not installed and could not be: calls that the system refuses are not tested' >&2
 	@touch $@

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import signal
 from collections.abc import AsyncIterator, Iterator
 from pathlib import Path
@@ -17,6 +18,18 @@ def pytest_configure() -> None:
     """Let interrupts through: a shell that runs us in the background has them ignored, for children too."""
     if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
         signal.signal(signal.SIGINT, signal.default_int_handler)
+
+
+@pytest.hookimpl(trylast=True)
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """The one test that mostly waits comes first: the others are done meanwhile, and nobody waits for it."""
+    items.sort(key=lambda item: item.path.name != "test_soak.py")
+
+
+def pytest_collection_finish() -> None:
+    """Spare the collector the tests themselves: there are so many that each look at them takes long."""
+    gc.collect()
+    gc.freeze()
 
 
 @pytest.fixture

@@ -19,7 +19,19 @@ def servers(tmp_path_factory: pytest.TempPathFactory) -> Iterator[dict[str, str]
         yield urls
 
 
-@pytest.fixture(params=KINDS)
+_SHORT = ("local", "ws")
+_EVERY_WAY = ("test_life", "test_write")
+"""Modules that are run over every way to a server in any case.  The others differ only in what is asked."""
+
+
+def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
+    for name in ("backend", "host"):
+        if name in metafunc.fixturenames:
+            every = LONG or (name == "backend" and metafunc.module.__name__.endswith(_EVERY_WAY))
+            metafunc.parametrize(name, KINDS if every else _SHORT, indirect=True)
+
+
+@pytest.fixture
 async def backend(request: pytest.FixtureRequest) -> AsyncIterator[Backend]:
     """Each backend in turn."""
     if request.param == "local":
@@ -37,8 +49,7 @@ async def kept() -> AsyncIterator[KeptBackend]:
         yield running
 
 
-# Every host is one of the backends above: how a server is far away makes no difference here.
-@pytest.fixture(params=KINDS if LONG else ("local", "ws"))
+@pytest.fixture
 async def host(request: pytest.FixtureRequest) -> AsyncIterator[Host]:
     """What a program uses: each host in turn."""
     if request.param == "local":

@@ -1,7 +1,7 @@
 """Random scenarios against the model of the contract, and a ledger of every byte.
 
-The usual run plays several hundred scenarios; ``HOLDFAST_PROPERTY_RUNS`` asks for
-more.  Several are played at once, which is load and saves time.
+The usual run plays more than a hundred scenarios, the long form ten times as many;
+``HOLDFAST_PROPERTY_RUNS`` asks for a number.  Several are played at once, which is load and saves time.
 """
 
 from __future__ import annotations
@@ -14,6 +14,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+from tests.fakes.backends import LONG
 from tests.fakes.server import commands, eventually_sync, open_files, program_at, zombies
 from tests.property.model import (
     COMMANDS,
@@ -28,7 +29,7 @@ from tests.property.model import (
 )
 from tests.property.player import play_all
 
-RUNS = int(os.environ.get("HOLDFAST_PROPERTY_RUNS", "320"))
+RUNS = int(os.environ.get("HOLDFAST_PROPERTY_RUNS", "1600" if LONG else "160"))
 TOGETHER = 8
 """Scenarios played at once."""
 

@@ -22,7 +22,7 @@ from tests.fakes.app_talk import AppLoop, terms
 from tests.fakes.dialects import FakeProcess
 from tests.property.drained import STREAMS, Plan, Result, Say, World, check
 
-RUNS = int(os.environ.get("HOLDFAST_PROPERTY_RUNS", "640"))
+RUNS = int(os.environ.get("HOLDFAST_PROPERTY_RUNS", "160"))
 
 # Small numbers, so that things happen at the same moment often.
 moments = st.integers(0, 30)

@@ -20,7 +20,7 @@ from tests.fakes.terminal import HOLDFAST, SILENT, holdfast, person_at
 
 pytestmark = pytest.mark.slow
 
-CUTS = 1000 if LONG else 30
+CUTS = 1000 if LONG else 15
 WITHIN = 10.0 + CUTS / 10
 
 TALKER = """\

@@ -20,7 +20,7 @@ from tests.fakes.terminal import HOLDFAST, SILENT, holdfast
 
 pytestmark = pytest.mark.slow
 
-MUCH = (1024 if LONG else 64) << 20
+MUCH = (1024 if LONG else 32) << 20
 """Bytes: far more than all buffers together."""
 
 BOUND = 192 << 20

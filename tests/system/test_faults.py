@@ -131,7 +131,7 @@ async def test_a_fault_at_any_byte_of_a_session_loses_and_doubles_nothing(url: s
     assert made >= len(places) * 0.5  # Not all are as long as the measured one: output comes in other pieces.
 
 
-COUNT = 5000 if LONG else 150
+COUNT = 5000 if LONG else 80
 """Faults of the storm."""
 
 

@@ -13,10 +13,14 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+from tests.fakes.backends import LONG
 from tests.fakes.client import Client, Refusal
 from tests.fakes.file_talk import uri
 from tests.fakes.server import Program, eventually_sync, open_files, program_at
 from tests.fakes.tree import grow
+
+EXAMPLES = 1000 if LONG else 60
+"""Of params, for each method."""
 
 CODES = {-32600, -32602, -32603, -32004}
 
@@ -168,7 +172,7 @@ def placed(value: Any, root: str) -> Any:
 @pytest.mark.slow
 @pytest.mark.timeout(120)
 @pytest.mark.parametrize("method", METHODS)
-@settings(max_examples=100, deadline=None, suppress_health_check=list(HealthCheck))
+@settings(max_examples=EXAMPLES, deadline=None, suppress_health_check=list(HealthCheck))
 @given(data=st.data())
 def test_whatever_is_asked_is_answered(scene: Scene, method: str, data: st.DataObject) -> None:
     required, optional = METHODS[method]

@@ -20,7 +20,7 @@ from tests.fakes.frames import CONTINUATION, PING, PONG, TEXT, Frame, Wire
 from tests.fakes.server import COMMAND, PATIENCE, Program, eventually, program_at, resident_bytes
 
 MIB = 1 << 20
-LARGE = (500 if LONG else 200) * MIB
+LARGE = (500 if LONG else 100) * MIB
 
 
 @pytest.fixture

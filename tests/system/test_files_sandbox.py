@@ -12,6 +12,7 @@ from typing import Any
 
 import pytest
 
+from tests.fakes.backends import LONG
 from tests.fakes.client import Client, Refusal, client
 from tests.fakes.file_talk import uri
 from tests.fakes.server import program_at
@@ -22,7 +23,7 @@ NOT_FOUND = (-32004, "No such file or directory (os error 2)")
 OK: dict[str, Any] = {}
 
 ROOT = {"type": "special", "value": {"kind": "root"}}
-TRIES = 400
+TRIES = 400 if LONG else 80
 """Races through the whole program; the unit tests of ``host.files.reach`` run thousands."""
 
 

@@ -10,6 +10,7 @@ import pytest
 
 from holdfast.config import SessionLimits
 from tests.fakes.app_client import Place, app_client, exec_params, spawn_params
+from tests.fakes.backends import LONG
 from tests.fakes.client import Client
 from tests.fakes.server import eventually, inside
 from tests.fakes.trees import (
@@ -34,7 +35,7 @@ TIMEOUTS = (500, 2000, 8000)
 """Milliseconds; on a busy host the first may be over before everybody is there."""
 
 
-@pytest.fixture(scope="module", params=USERS)
+@pytest.fixture(scope="module", params=USERS if LONG else USERS[-1:])
 def host(request: pytest.FixtureRequest) -> Iterator[Host]:
     """One server for all tests of this module, with each user's rights."""
     with host_of(request.param, "--drain", "0.05") as host:
