@@ -14,6 +14,8 @@ from pathlib import Path
 import msgspec
 import pytest
 
+from docs.bounds import BOUNDS
+from holdfast.cli import bounds
 from holdfast.dialects.exec.methods import ABSENT, METHODS
 from holdfast.dialects.exec.sandboxing import PermissionEntry, SandboxContext
 from holdfast.dialects.shapes import decoded
@@ -49,6 +51,11 @@ def test_the_generated_pages_are_up_to_date() -> None:
     )
 
     assert (done.stderr, done.returncode) == ("", 0)
+
+
+def test_every_limit_says_what_happens_there() -> None:
+    """Whoever adds one decides that, too; and one that has gone is not told any more."""
+    assert set(BOUNDS) == set(bounds.names())
 
 
 # The site.
