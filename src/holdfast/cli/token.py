@@ -23,7 +23,7 @@ def configure(parser: options.Parser) -> None:
     parser.epilog = (
         "examples:\n"
         "  holdfast token --secret-file secret --subject alice --expires 8h >alice.token\n"
-        "  holdfast token --secret-file secret --subject ci --root /work --env 'CI_*' --processes 50\n"
+        "  holdfast token --secret-file secret --subject ci --root /srv/ci --env 'CI_*' --processes 50\n"
         "  holdfast token --secret-file secret --subject scraper --method metrics --expires 365d\n"
     )
     parser.add_argument(

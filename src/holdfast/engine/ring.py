@@ -60,7 +60,7 @@ class Share(Budget):
         self._own = value
 
     @property
-    def limit(self) -> int:  # type: ignore[override]
+    def limit(self) -> int:  # type: ignore[override]  # A budget of its own may be set; this one follows.
         """Exceeded if either of the two is."""
         left = self._own + self._whole.limit - self._whole.used
         return left if self.most is None else min(left, self.most)

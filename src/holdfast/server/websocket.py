@@ -1,7 +1,5 @@
 """A WebSocket connection: HTTP first, then frames, then the closing handshake."""
 
-# house: long because the phases of one socket share its state, and none can be told without the others
-
 from __future__ import annotations
 
 import asyncio
@@ -15,7 +13,6 @@ from holdfast.principal import ANYBODY
 from holdfast.wire.websocket import (
     BINARY,
     CLOSE,
-    CONTINUATION,
     PING,
     PONG,
     SHORT_TEXT,
@@ -25,6 +22,7 @@ from holdfast.wire.websocket import (
     Violation,
     close_frame,
     close_reason,
+    fragments,
     header,
 )
 
@@ -105,11 +103,7 @@ class WebSocketChannel(asyncio.BufferedProtocol):
         on_refused: Callable[[str, str], None] = lambda peer, reason: None,
         on_limit: Callable[[str, str], None] = lambda limit, peer: None,
     ) -> None:
-        """
-        Args:
-            on_refused: Told the peer that was not let in, and why, in a word.
-            on_limit: Told the limit that ended a connection, and whose.
-        """
+        """``on_refused`` is told who was not let in, and why; ``on_limit`` which limit ended whom."""
         self._make = make
         self._on_lost = on_lost
         self._on_limit = on_limit
@@ -305,11 +299,8 @@ class WebSocketChannel(asyncio.BufferedProtocol):
             self._set_congested()
 
     def _write_fragments(self, data: bytes, *, first: bool = True, last: bool = True) -> None:
-        """Write what a message begins, goes on or ends with."""
-        for at in range(0, len(data), self._most):
-            part = data[at : at + self._most]
-            final = last and at + self._most >= len(data)
-            self._write_frame(header(CONTINUATION if at or not first else TEXT, len(part), final=final), part)
+        for frame in fragments(data, self._most, first=first, last=last):
+            self._write_frame(*frame)
 
     def _write_frame(self, *parts: bytes) -> None:
         if not self._batch:

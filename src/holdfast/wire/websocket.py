@@ -91,6 +91,14 @@ def close_payload(code: CloseCode, reason: str) -> bytes:
     return code.to_bytes(2, "big") + reason.encode()[:123].decode(errors="ignore").encode()
 
 
+def fragments(data: bytes, most: int, *, first: bool, last: bool) -> Iterator[tuple[bytes, bytes]]:
+    """Headers and payloads of what a text message begins, goes on or ends with, ``most`` bytes each."""
+    for at in range(0, len(data), most):
+        part = data[at : at + most]
+        op = CONTINUATION if at or not first else TEXT
+        yield header(op, len(part), final=last and at + most >= len(data)), part
+
+
 def close_frame(code: CloseCode, reason: str) -> bytes:
     """A close frame of a server."""
     payload = close_payload(code, reason)

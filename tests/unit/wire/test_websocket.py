@@ -20,6 +20,7 @@ from holdfast.wire.websocket import (
     accept_key,
     close_frame,
     close_reason,
+    fragments,
     header,
 )
 from tests.fakes.work import peak_memory
@@ -303,3 +304,21 @@ def test_a_close_reason_must_be_utf8() -> None:
 )
 def test_a_key_is_answered_with_its_proof(key: str, accept: str) -> None:
     assert accept_key(key) == accept
+
+
+@pytest.mark.parametrize(("size", "sizes"), [(1, [1]), (4, [4]), (5, [4, 1]), (12, [4, 4, 4])])
+def test_a_message_in_fragments_is_the_message(size: int, sizes: list[int]) -> None:
+    data = bytes(range(size))
+    frames = list(fragments(data, 4, first=True, last=True))
+    ops = [head[0] & 0x0F for head, _ in frames]
+
+    assert b"".join(part for _, part in frames) == data
+    assert [len(part) for _, part in frames] == [head[1] for head, _ in frames] == sizes
+    assert ops == [TEXT, *[CONTINUATION] * (len(sizes) - 1)]
+    assert [head[0] >> 7 for head, _ in frames] == [*[0] * (len(sizes) - 1), 1]
+
+
+def test_a_message_that_goes_on_neither_begins_nor_ends() -> None:
+    ((head, _),) = fragments(b"x", 4, first=False, last=False)
+
+    assert head[0] == CONTINUATION
