@@ -2,7 +2,9 @@
 # make test      set up and run everything that decides whether a change is good
 # make style     formatting, lint, spelling          make types     mypy, strict
 # make layers    import contracts and house rules    make all       test with coverage, and build the package
+# make sanitized a sample of the tests, with a fork server that watches its own memory; a part of test
 # make docs      build the documents into build/site; warnings are errors
+# make wheels    wheels for x86-64 and for aarch64 into dist, compiled by Zig, and tests of what it compiles
 # make bench     measure; CODEX=path names the reference binary to measure against
 # make fuzz      RUNS cases for what decodes a peer's bytes; TARGET=name for one decoder
 # make soak      a hundred clients do everything for SECONDS (1800); SEED=number does the same again
@@ -32,14 +34,16 @@ MADE := $(VENV)/stamp-made
 READY := $(VENV)/stamp-ready
 READY_DEV := $(VENV)/stamp-ready-dev
 READY_FUZZ := $(VENV)/stamp-ready-fuzz
+READY_WHEELS := $(VENV)/stamp-ready-wheels
+COMPILER := $(VENV)/stamp-compiler
 BUBBLEWRAP := $(VENV)/stamp-bubblewrap
 STRACE := $(VENV)/stamp-strace
 # What an editable installation does not follow by itself.
-INSTALLED_FROM := pyproject.toml hatch_build.py $(wildcard src/holdfast/host/*.c src/holdfast/host/*.h)
+INSTALLED_FROM := pyproject.toml hatch_build.py $(wildcard src/holdfast/host/native/*.[ch])
 
 .DEFAULT_GOAL := test
 .DELETE_ON_ERROR:
-.PHONY: serve test checks style types layers collected docs all bench fuzz soak load clean
+.PHONY: serve test checks style types layers collected sanitized docs all wheels bench fuzz soak load clean
 
 serve: $(READY)
 	@exec $(BIN)/holdfast serve --listen $(LISTEN) --hint 'try: $(BIN)/holdfast run --url {url} -- echo hello'
@@ -47,6 +51,7 @@ serve: $(READY)
 test: $(READY_DEV) $(BUBBLEWRAP) $(STRACE)
 	@$(MAKE) --no-print-directory --jobs 2 --output-sync checks
 	@$(BIN)/python -m pytest --numprocesses $(TEST_PROCESSES) --dist worksteal --ignore=tests/test_house.py
+	@$(MAKE) --no-print-directory sanitized
 
 style: $(READY_DEV)
 	@$(BIN)/ruff format --quiet --check .
@@ -68,6 +73,9 @@ collected: $(READY_DEV)
 	@$(BIN)/python -m pytest --collect-only --quiet --quiet --ignore=tests/test_house.py >$(VENV)/collect.log 2>&1 \
 	    || { cat $(VENV)/collect.log >&2; exit 1; }
 
+sanitized: $(READY_DEV) $(BUBBLEWRAP)
+	@TEST_PROCESSES=$(TEST_PROCESSES) $(BIN)/python -m tests.native.sanitized
+
 docs: $(READY_DEV)
 	@$(BIN)/python docs/generate.py --check
 	@mkdir -p build
@@ -77,6 +85,16 @@ all: style types layers $(BUBBLEWRAP) $(STRACE)
 	@$(BIN)/coverage run -m pytest
 	@$(BIN)/coverage report
 	@$(BIN)/python -m pip --quiet wheel --no-deps --wheel-dir dist .
+
+# Zig compiles a C library for each machine, once.
+wheels: export ZIG_GLOBAL_CACHE_DIR := $(CURDIR)/build/zig
+wheels: export ZIG_LOCAL_CACHE_DIR := $(CURDIR)/build/zig
+wheels: $(READY_DEV) $(READY_WHEELS)
+	@for machine in x86_64 aarch64; do \
+	    HOLDFAST_TARGET=$$machine $(BIN)/python -m pip --quiet wheel --no-build-isolation --no-deps \
+	        --wheel-dir dist . || exit 1; \
+	done
+	@$(BIN)/python -m pytest --quiet tests/native/test_zig.py
 
 bench: $(READY)
 	@PATH="$(CURDIR)/$(BIN):$$PATH" CODEX="$(CODEX)" bench/run
@@ -91,7 +109,7 @@ load: $(READY)
 	@CODEX="$(CODEX)" $(BIN)/python -m bench.load --holdfast $(BIN)/holdfast $(if $(SECONDS),--seconds $(SECONDS))
 
 clean:
-	@rm -rf $(VENV) $(VIRTUALENV) build dist src/holdfast/host/nursery .coverage .hypothesis .import_linter_cache .mypy_cache .pytest_cache .ruff_cache
+	@rm -rf $(VENV) $(VIRTUALENV) build dist src/holdfast/host/fork_server .coverage .hypothesis .import_linter_cache .mypy_cache .pytest_cache .ruff_cache
 	@find . -name __pycache__ -type d -prune -exec rm -rf {} +
 
 # Set-up.  Silent when it succeeds; the log of a failure is shown.
@@ -101,16 +119,20 @@ define install
 	    || { cat $(VENV)/install.log >&2; exit 1; }
 endef
 
-$(READY): $(INSTALLED_FROM) | $(MADE)
+$(READY): $(INSTALLED_FROM) | $(MADE) $(COMPILER)
 	$(call install,.)
 	@touch $@
 
-$(READY_DEV): $(INSTALLED_FROM) | $(MADE)
+$(READY_DEV): $(INSTALLED_FROM) | $(MADE) $(COMPILER)
 	$(call install,.[dev])
 	@touch $(READY) $@
 
-$(READY_FUZZ): $(INSTALLED_FROM) | $(MADE)
+$(READY_FUZZ): $(INSTALLED_FROM) | $(MADE) $(COMPILER)
 	$(call install,.[fuzz])
+	@touch $@
+
+$(READY_WHEELS): pyproject.toml | $(MADE) $(COMPILER)
+	$(call install,.[wheels])
 	@touch $@
 
 # Some distributions ship Python without what `python -m venv` needs.  Then: the system's package if we may
@@ -135,6 +157,17 @@ $(MADE):
 	}; \
 	{ with_venv || with_apt || with_virtualenv; } >"$$log" 2>&1 \
 	    || { cat "$$log" >&2; echo 'no virtual environment could be made; install python3-venv' >&2; exit 1; }
+	@touch $@
+
+# For the fork server.  Without a C compiler the build installs Zig's from PyPI, for itself.
+$(COMPILER): | $(MADE)
+	@get() { \
+	    [ "$$(id -u)" = 0 ] && command -v apt-get || return 1; \
+	    set -- install -y gcc libc6-dev; \
+	    $(APT_INSTALL) "$$@" || { $(APT_INSTALL) update && $(APT_INSTALL) "$$@"; }; \
+	}; \
+	command -v $(firstword $(CC)) >/dev/null || get >/dev/null 2>&1 \
+	    || echo 'there is no C compiler: the fork server is compiled with ziglang, which pip downloads' >&2
 	@touch $@
 
 # For the tests of sandboxes that need it.  Without it they are skipped, and say so.

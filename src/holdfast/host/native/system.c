@@ -1,0 +1,81 @@
+/* What several parts ask of the kernel. */
+
+#define _GNU_SOURCE
+#include "system.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <signal.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <time.h>
+#include <unistd.h>
+
+static const int ignored[] = {SIGINT,  SIGTERM, SIGHUP,  SIGQUIT, SIGPIPE,
+                              SIGUSR1, SIGUSR2, SIGTSTP, SIGTTIN, SIGTTOU};
+
+static void dispose(void (*handler)(int))
+{
+    struct sigaction action = {.sa_handler = handler};
+    for (size_t at = 0; at < sizeof ignored / sizeof *ignored; at++)
+        sigaction(ignored[at], &action, NULL);
+}
+
+void ignore_signals(void) { dispose(SIG_IGN); }
+
+void restore_signals(void) { dispose(SIG_DFL); }
+
+int64_t now_ms(void)
+{
+    struct timespec time;
+    clock_gettime(CLOCK_MONOTONIC, &time);
+    return (int64_t)time.tv_sec * 1000 + time.tv_nsec / 1000000;
+}
+
+void read_beginning(const char *path, char *text, size_t room)
+{
+    int fd = open(path, O_RDONLY | O_CLOEXEC);
+    ssize_t got = fd < 0 ? 0 : read(fd, text, room - 1);
+    if (fd >= 0)
+        close(fd);
+    text[got > 0 ? got : 0] = 0;
+}
+
+int peer_is_gone(int error)
+{
+    return error == EPIPE || error == ECONNRESET || error == ENOTCONN || error == EBADF;
+}
+
+int send_descriptor(int socket, const void *data, size_t size, int fd)
+{
+    _Alignas(struct cmsghdr) char space[CMSG_SPACE(sizeof fd)] = {0};
+    struct iovec part = {(void *)data, size};
+    struct msghdr message = {.msg_iov = &part, .msg_iovlen = 1, .msg_control = space, .msg_controllen = sizeof space};
+    struct cmsghdr *extra = CMSG_FIRSTHDR(&message);
+    extra->cmsg_level = SOL_SOCKET, extra->cmsg_type = SCM_RIGHTS, extra->cmsg_len = CMSG_LEN(sizeof fd);
+    memcpy(CMSG_DATA(extra), &fd, sizeof fd);
+    return sendmsg(socket, &message, MSG_NOSIGNAL) < 0 ? -1 : 0;
+}
+
+int receive_descriptors(int socket, void *data, size_t size, int *files, int most, ssize_t *got)
+{
+    enum { MOST = 8 };
+    _Alignas(struct cmsghdr) char space[CMSG_SPACE(sizeof(int) * MOST)];
+    struct iovec part = {data, size};
+    /* CMSG_SPACE is rounded up, and the kernel fills that with one descriptor more: CMSG_LEN is exact. */
+    struct msghdr message = {.msg_iov = &part, .msg_iovlen = 1, .msg_control = space,
+                             .msg_controllen = CMSG_LEN(sizeof(int) * (most < MOST ? most : MOST))};
+    int count = 0;
+    *got = recvmsg(socket, &message, MSG_CMSG_CLOEXEC | MSG_DONTWAIT);
+    struct cmsghdr *extra = *got >= 0 ? CMSG_FIRSTHDR(&message) : NULL;
+    if (extra && extra->cmsg_level == SOL_SOCKET && extra->cmsg_type == SCM_RIGHTS) {
+        count = (extra->cmsg_len - CMSG_LEN(0)) / sizeof(int);
+        memcpy(files, CMSG_DATA(extra), sizeof(int) * count);
+    }
+    if (*got >= 0 && message.msg_flags & MSG_CTRUNC) {
+        while (count)
+            close(files[--count]);
+        *got = -1, errno = EMFILE;
+    }
+    return count;
+}
