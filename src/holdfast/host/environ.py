@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterable, Mapping
-from functools import lru_cache
 
-from holdfast.model import EnvPolicy, Inherit
-from holdfast.principal import matches
+from holdfast.config import EnvironmentLimits
+from holdfast.errors import LimitReached
+from holdfast.model import EnvironmentPolicy, Inherit
+from holdfast.principal import variable_name, wildcards
+from holdfast.value import value
+from holdfast.wildcards import Wildcards
 
 CORE = frozenset(
     ("PATH", "SHELL", "TMPDIR", "TEMP", "TMP", "HOME", "LANG", "LC_ALL", "LC_CTYPE", "LOGNAME", "USER")
@@ -34,7 +36,58 @@ NEVER_INHERITED = frozenset(
 """Secrets of a server's own surroundings, which no child may see."""
 
 _SERVER_ONLY = frozenset(("CODEX_EXEC_SERVER_EXIT_ON_STDIN_CLOSE",))
-"""Removed at the very end only, as the protocol has it."""
+"""What the server's own starter tells the server."""
+
+AT_ONCE = 4096
+"""Characters that may be compared with patterns on an event loop: about a millisecond.
+
+More is for a thread.
+"""
+
+_KEPT = 64
+"""Selections that are kept for the next start with the same policy."""
+
+_KEPT_CHARACTERS = 1024
+"""Of all patterns of such a policy: what is kept must not be as large as a client likes."""
+
+
+def check(
+    policy: EnvironmentPolicy | None, overlay: Mapping[str, str | None], limits: EnvironmentLimits
+) -> None:
+    """
+    Raises:
+        LimitReached: More variables, or longer patterns, than one request may have.
+    """
+    names = list(overlay)
+    if policy is not None:
+        names += [name for name, _ in policy.set]
+        patterns = (*policy.exclude, *policy.include_only)
+        if len(patterns) > limits.patterns:
+            raise LimitReached("patterns of variables", limits.patterns, name="environment.patterns")
+        if sum(map(size, patterns)) > limits.pattern_bytes:
+            raise LimitReached(
+                "bytes of patterns of variables", limits.pattern_bytes, name="environment.pattern_bytes"
+            )
+    if len(names) > limits.variables:
+        raise LimitReached("variables of one process", limits.variables, name="environment.variables")
+    if sum(map(size, names)) > limits.name_bytes:
+        raise LimitReached(
+            "bytes of the names of variables", limits.name_bytes, name="environment.name_bytes"
+        )
+
+
+def size(text: str) -> int:
+    """Bytes of an argument or a name, as the kernel counts them."""
+    return len(text) if text.isascii() else len(text.encode("utf-8", "surrogatepass"))
+
+
+@value
+class _Selection:
+    """What a policy makes of the server's own variables, and which names it lets a request add."""
+
+    inherited: dict[str, str]
+    wanted: Wildcards | None
+    """None: all of them."""
 
 
 class Environment:
@@ -43,66 +96,84 @@ class Environment:
     def __init__(self, own: Mapping[str, str], *, withheld: Iterable[str] = ()) -> None:
         """``withheld`` names further variables that no child may inherit."""
         self._own = dict(own)
-        self._withheld = NEVER_INHERITED | {name.upper() for name in withheld}
-        # The server's environment is fixed, so equal policies have equal results.
-        # Clients send the same policy with every start.
-        self._inherited = lru_cache(maxsize=64)(self._inherit)
+        self._size = sum(map(len, self._own))
+        self._withheld = NEVER_INHERITED | {name.upper() for name in withheld} | _SERVER_ONLY
+        # The server's environment is fixed, and clients send the same policy with every start.
+        # Only what comes out of the server's own variables is kept, never what a request sets.
+        self._kept: dict[object, _Selection] = {}
+
+    def effort(self, policy: EnvironmentPolicy | None, allowed: tuple[str, ...] | None = None) -> int:
+        """About how many characters ``child`` has to compare with patterns."""
+        if policy is None:
+            return 0
+        given = sum(len(name) for name, _ in policy.set)
+        steps = given if policy.include_only else 0
+        if allowed is not None:
+            steps += given + self._size
+        if _key(policy) not in self._kept:
+            steps += self._size + sum(map(len, policy.exclude)) + sum(map(len, policy.include_only))
+        return steps
 
     def child(
         self,
-        policy: EnvPolicy | None,
+        policy: EnvironmentPolicy | None,
         overlay: Mapping[str, str | None],
         allowed: tuple[str, ...] | None = None,
     ) -> dict[str, str]:
         """The whole environment of a child; without a policy it is ``overlay`` alone.
 
-        ``allowed`` are patterns of what may be inherited at all, whatever the policy says.
+        Takes as long as ``effort`` says.  May be called in a thread.
+
+        Args:
+            allowed: Patterns of what may be inherited at all, whatever the policy says.
         """
-        result = dict(self._inherited(policy)) if policy is not None else {}
+        result: dict[str, str] = {}
+        if policy is not None:
+            selection = self._selection(policy)
+            result.update(selection.inherited)
+            wanted = selection.wanted
+            result.update((name, text) for name, text in policy.set if wanted is None or wanted.matches(name))
         if allowed is not None:
-            result = {name: value for name, value in result.items() if matches(name, allowed)}
-        for name, value in overlay.items():
-            if value is None:
+            allows = wildcards(allowed).matches
+            result = {name: text for name, text in result.items() if allows(variable_name(name))}
+        for name, text in overlay.items():
+            if text is None:
                 result.pop(name, None)
             else:
-                result[name] = value
-        return self._strip(result, self._withheld | _SERVER_ONLY)
+                result[name] = text
+        for name in [name for name in result if variable_name(name).upper() in self._withheld]:
+            del result[name]
+        return result
 
-    def _inherit(self, policy: EnvPolicy) -> dict[str, str]:
+    def _selection(self, policy: EnvironmentPolicy) -> _Selection:
+        key = _key(policy)
+        found = self._kept.get(key)
+        if found is None:
+            found = self._select(policy)
+            if sum(map(len, (*policy.exclude, *policy.include_only))) <= _KEPT_CHARACTERS:
+                if len(self._kept) >= _KEPT:
+                    self._kept.clear()
+                self._kept[key] = found
+        return found
+
+    def _select(self, policy: EnvironmentPolicy) -> _Selection:
         match policy.inherit:
             case Inherit.ALL:
-                result = dict(self._own)
+                names = list(self._own)
             case Inherit.CORE:
-                result = {name: value for name, value in self._own.items() if name.upper() in CORE}
+                names = [name for name in self._own if name.upper() in CORE]
             case Inherit.NONE:
-                result = {}
-        if not policy.ignore_default_excludes:
-            result = _without(result, DEFAULT_EXCLUDES)
-        result = _without(result, policy.exclude)
-        result.update(policy.set)
-        if policy.include_only:
-            wanted = _matcher(policy.include_only)
-            result = {name: value for name, value in result.items() if wanted.fullmatch(name)}
-        return self._strip(result, self._withheld)
-
-    @staticmethod
-    def _strip(variables: dict[str, str], names: frozenset[str]) -> dict[str, str]:
-        for name in [name for name in variables if name.upper() in names]:
-            del variables[name]
-        return variables
+                names = []
+        unwanted = policy.exclude if policy.ignore_default_excludes else DEFAULT_EXCLUDES + policy.exclude
+        if names and unwanted:
+            excluded = Wildcards(unwanted, ignore_case=True)
+            names = [name for name in names if not excluded.matches(name)]
+        wanted = Wildcards(policy.include_only, ignore_case=True) if policy.include_only else None
+        if wanted is not None:
+            names = [name for name in names if wanted.matches(name)]
+        return _Selection({name: self._own[name] for name in names}, wanted)
 
 
-def _without(variables: dict[str, str], patterns: tuple[str, ...]) -> dict[str, str]:
-    if not patterns:
-        return variables
-    unwanted = _matcher(patterns)
-    return {name: value for name, value in variables.items() if not unwanted.fullmatch(name)}
-
-
-def _matcher(patterns: tuple[str, ...]) -> re.Pattern[str]:
-    """One expression for several patterns: ``*`` any run, ``?`` one character, the rest literal."""
-    alternatives = (
-        "".join({"*": ".*", "?": "."}.get(char) or re.escape(char) for char in pattern)
-        for pattern in patterns
-    )
-    return re.compile("|".join(alternatives), re.IGNORECASE | re.DOTALL)
+def _key(policy: EnvironmentPolicy) -> object:
+    """All of a policy that does not add anything."""
+    return policy.inherit, policy.ignore_default_excludes, policy.exclude, policy.include_only

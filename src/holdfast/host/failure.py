@@ -8,7 +8,7 @@ import os
 from holdfast.errors import Fault, Search, SpawnFailed
 from holdfast.model import Spec
 
-from .orders import News, Report, Stage
+from .orders import News, Report, StartStage
 
 _SYSTEM = (errno.EAGAIN, errno.ENOMEM, errno.EMFILE, errno.ENFILE, errno.ENOSPC)
 
@@ -28,17 +28,19 @@ def diagnosis(spec: Spec, path: str | None, report: Report, said: str = "") -> S
     if report.news is not News.FAILED:
         return refusal(spec, Fault.SYSTEM, "warden", "it ended before the program ran")
     number, search = report.value or errno.EIO, None
-    if report.stage in (Stage.SANDBOX, Stage.HIDDEN) and number not in _SYSTEM:
+    if report.stage in (StartStage.SANDBOX, StartStage.HIDDEN) and number not in _SYSTEM:
         return _of_sandbox(spec, report.stage, number, said)
+    if report.stage is StartStage.NO_GROUP and number not in _SYSTEM:
+        return refusal(spec, Fault.SYSTEM, "control group", "what was found in its place is none")
     fault, subject = Fault.PROGRAM, spec.argv[0]
     match report.stage:
-        case Stage.DIRECTORY:
+        case StartStage.DIRECTORY:
             fault, subject = Fault.DIRECTORY, spec.cwd
-        case Stage.FORK | Stage.TERMINAL | Stage.GROUP:
+        case StartStage.FORK | StartStage.TERMINAL | StartStage.GROUP:
             fault = Fault.SYSTEM
-        case Stage.LIMIT:
+        case StartStage.LIMIT:
             fault, subject = Fault.ARGUMENT, "limits"
-        case Stage.SEARCH:
+        case StartStage.SEARCH:
             search = Search(path)
     if number in _SYSTEM:
         fault, search = Fault.SYSTEM, None
@@ -47,8 +49,8 @@ def diagnosis(spec: Spec, path: str | None, report: Report, said: str = "") -> S
     return failed(spec, fault, subject, number, search=search)
 
 
-def _of_sandbox(spec: Spec, stage: Stage, number: int, said: str) -> SpawnFailed:
-    if stage is Stage.SANDBOX:
+def _of_sandbox(spec: Spec, stage: StartStage, number: int, said: str) -> SpawnFailed:
+    if stage is StartStage.SANDBOX:
         return refusal(spec, Fault.SANDBOX, "sandbox", said or os.strerror(number))
     reason = f"the sandbox keeps it from being run: {os.strerror(number)}"
     return refusal(spec, Fault.SANDBOX, spec.argv[0], reason)

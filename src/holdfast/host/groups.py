@@ -29,9 +29,9 @@ class Group:
 
     paths: Sequence[str]
 
-    def entries(self) -> list[bytes]:
-        """The files that take the pid of who is to enter."""
-        return [os.fsencode(f"{path}/cgroup.procs") for path in self.paths]
+    def directories(self) -> list[bytes]:
+        """What a shim is told, so that a command enters the groups."""
+        return [os.fsencode(path) for path in self.paths]
 
     def ran_out_of_memory(self) -> bool:
         """Whether the kernel has killed anybody here for want of memory."""

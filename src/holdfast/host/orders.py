@@ -1,7 +1,8 @@
-"""What a warden is told, and what it tells: the messages, as bytes and as values (pure).
+"""The messages between the server and a shim: their table, and how they are read and written (pure).
 
-The other side is ``nursery.c``, and ``nursery.py`` where nothing was compiled.
-All three change together.
+The table is the one source of these numbers and layouts: ``docs/generate.py`` writes
+``native/messages.h`` from it, and a test fails where the two differ.  A text behind a
+name becomes its comment there.  Flags are plain numbers, because every start combines some.
 """
 
 from __future__ import annotations
@@ -20,39 +21,139 @@ if TYPE_CHECKING:
     from .sandbox.cage import Cage
 
 
-_ORDER = struct.Struct("10I")
-_LIMIT = struct.Struct("3Q")
-_REPORT = struct.Struct("IiII3Q")
-_PID = struct.Struct("i")
-REPORT_MOST = _REPORT.size + 16 + 256 * _PID.size
-"""Bytes of the longest report."""
+VERSION = 3
+"""Of these messages; the first byte that a fork server sends.
 
-INLINE = 65_536
-"""Bytes of an order that fit into a message; longer ones are handed over in a file."""
+A program that was compiled from another version would take one path for another, and write to it.
+"""
 
-_START, _RELEASE, _KILL = 1, 2, 3
-_TERMINAL, _SEARCH, _IN_FILE, _HAS_STDIN, _QUIETLY = 1, 2, 4, 8, 16
-_CONFINED, _RULESET, _WRAPPED, _WITNESS, _GUARD, _POWERLESS = 32, 64, 128, 256, 512, 1024
-_BY_SIGNAL, _ALONE = 1, 2
+INLINE_MOST = 65_536
+"""Bytes behind the head of an order; what is longer comes in a file of its own."""
+
+SURVIVORS_MOST = 256
+"""Pids in one report."""
+
+DENIALS_MOST = 64
+"""Different denials of one command; further ones are only counted."""
+
+OP_MOST = 16
+"""Bytes of what was denied, with the NUL at its end."""
+
+SUBJECT_MOST = 1024
+"""Bytes of what it was denied on."""
+
+BOUNDS = ("INLINE_MOST", "SURVIVORS_MOST", "DENIALS_MOST", "OP_MOST", "SUBJECT_MOST")
+"""Those of the numbers above that the other side keeps to."""
+
+
+class OrderKind:
+    """What a shim can be told."""
+
+    START = 1
+    """Start a command."""
+    RELEASE = 2
+    """The command's pid is no longer needed: reap it once it has exited."""
+    KILL = 3
+    """Kill the whole tree."""
+    SIGNAL = 4
+    """Send the signal whose number is in ``flags`` to the command's group."""
+
+
+class StartFlag:
+    """How a command is to be started."""
+
+    TERMINAL = 1
+    """One descriptor comes in place of standard files: a terminal, which becomes all three of them."""
+    SEARCH = 2
+    """The program is searched for, in directories that follow its name."""
+    IN_FILE = 4
+    """What belongs behind the head is in a file, the last descriptor."""
+    HAS_STDIN = 8
+    """Standard input comes too; without it the command reads nothing."""
+    CONFINED = 16
+    """The command runs in a sandbox: there is a filter of its system calls."""
+    RULESET = 32
+    """A Landlock ruleset comes as a descriptor, after the standard files."""
+    WRAPPED = 64
+    """Bubblewrap makes the sandbox: the arguments for it come as a descriptor, after the standard files."""
+    WITNESS = 128
+    """The filter hands calls over: denials are reported."""
+    GUARD = 256
+    """Calls that change files are made by the shim, which refuses what the kernel cannot refuse."""
+    POWERLESS = 512
+    """Drop all capabilities; bubblewrap does that itself."""
+    DOMAIN = 1024
+    """Inside of bubblewrap's mounts Landlock keeps special files from being written, too."""
+    NETWORK = 2048
+    """The network may be used."""
+
+
+class ReleaseFlag:
+    """What a shim does after it has let go of the command's pid."""
+
+    QUIETLY = 1
+    """Do not report that the tree is empty."""
+
+
+ORDER_FIELDS = (
+    ("kind", "I", "OrderKind"),
+    ("flags", "I", "of the kind, or the number of a signal"),
+    ("arguments", "I", "how many texts are arguments"),
+    ("variables", "I", "how many are variables"),
+    ("limits", "I", "how many limits come first"),
+    ("groups", "I", "directories of control groups to enter"),
+    ("size", "I", "bytes behind the head, or in the file"),
+    ("filter", "I", "bytes of the filter of system calls"),
+    ("masks", "I", "directories that exist only for the sandbox to mount on"),
+    ("rules", "I", "rules of the sandbox, for the witness"),
+)
+"""The head of an order.
+
+With START there follow the limits, the filter, and texts that each end with a NUL: the
+directory of the command, its control groups, its program, where to search for that,
+bubblewrap, masks, rules, arguments, variables.
+"""
+
+LIMIT_FIELDS = (
+    ("resource", "Q", "RLIMIT_..."),
+    ("soft", "Q", ""),
+    ("hard", "Q", ""),
+)
+"""A limit of the command."""
 
 
 class News(Enum):
-    """What a warden can tell."""
+    """What a shim can report."""
 
+    LOST = 0
+    """Never sent: the socket closed, and how the command ended is not known."""
     STARTED = 1
+    """The command runs: ``value`` is its pid, ``shim`` that of the shim."""
     FAILED = 2
+    """It does not: ``value`` is the number of an error, ``detail`` a StartStage."""
     EXITED = 3
+    """It has exited: ``value`` is a code or a signal, ``detail`` has ExitFlag."""
     EMPTY = 4
     """Nobody is left of the tree."""
     SURVIVORS = 5
-    """Those who were killed and live."""
-    LOST = 6
-    """The warden is gone, and with it the knowledge of how the command ended."""
-    DENIAL = 7
-    """Something that the sandbox has refused; all of it comes just before the exit."""
+    """Some were killed and are still there: ``value`` of them, whose pids follow as int32_t."""
+    DENIAL = 6
+    """The sandbox refused something ``value`` times: what, a NUL, and on what follow.
+
+    All denials come just before EXITED.
+    """
 
 
-class Stage(Enum):
+class ExitFlag:
+    """How a command ended."""
+
+    BY_SIGNAL = 1
+    """It was killed by a signal."""
+    ALONE = 2
+    """It has left nobody behind."""
+
+
+class StartStage(Enum):
     """Where a start failed."""
 
     FORK = 1
@@ -62,55 +163,82 @@ class Stage(Enum):
     PROGRAM = 5
     LIMIT = 6
     GROUP = 7
+    """A control group cannot be entered."""
     SANDBOX = 8
+    """The sandbox cannot be made."""
     HIDDEN = 9
-    """The program is there, but not to be seen in the sandbox."""
+    """The program is there, but cannot be seen from within the sandbox."""
+    NO_GROUP = 10
+    """What the order names as a control group is none."""
+
+
+REPORT_FIELDS = (
+    ("kind", "I", "News"),
+    ("value", "i", ""),
+    ("detail", "I", ""),
+    ("shim", "I", ""),
+    ("user_us", "Q", "processor time of the tree"),
+    ("system_us", "Q", ""),
+    ("peak_kib", "Q", "memory of the largest process"),
+)
+"""The head of a report."""
+
+
+def _layout(fields: Sequence[tuple[str, str, str]]) -> struct.Struct:
+    return struct.Struct("".join(code for _, code, _ in fields))
+
+
+_ORDER, _LIMIT, _REPORT = _layout(ORDER_FIELDS), _layout(LIMIT_FIELDS), _layout(REPORT_FIELDS)
+_PID = struct.Struct("i")
+
+REPORT_MOST = _REPORT.size + max(OP_MOST + SUBJECT_MOST, SURVIVORS_MOST * _PID.size)
+"""Bytes of the longest report."""
 
 
 @value
 class Report:
-    """One piece of news."""
+    """A report of a shim."""
 
     news: News
     value: int = 0
     """A pid, an error number, an exit status or a signal's number."""
     detail: int = 0
-    warden: int = 0
-    """The warden's pid, with ``STARTED``."""
+    shim: int = 0
+    """The shim's pid, with ``STARTED``."""
     usage: Usage | None = None
     pids: Sequence[int] = ()
     denial: Denial | None = None
 
     @staticmethod
     def read(data: bytes) -> Report:
-        """What a warden has sent."""
-        what, value, detail, warden, user, system, peak = _REPORT.unpack_from(data)
+        """What a shim has sent."""
+        what, value, detail, shim, user, system, peak = _REPORT.unpack_from(data)
         if what == News.DENIAL.value:
             op, _, subject = data[_REPORT.size :].partition(b"\0")
             return Report(News.DENIAL, denial=Denial(os.fsdecode(op), os.fsdecode(subject), value))
         pids = [pid for (pid,) in _PID.iter_unpack(data[_REPORT.size :])]
-        return Report(News(what), value, detail, warden, Usage(user, system, peak * 1024), pids)
+        return Report(News(what), value, detail, shim, Usage(user, system, peak * 1024), pids)
 
     @property
-    def stage(self) -> Stage:
-        return Stage(self.detail)
+    def stage(self) -> StartStage:
+        return StartStage(self.detail)
 
     @property
     def by_signal(self) -> bool:
-        return bool(self.detail & _BY_SIGNAL)
+        return bool(self.detail & ExitFlag.BY_SIGNAL)
 
     @property
     def alone(self) -> bool:
         """Whether the command has left nobody behind."""
-        return bool(self.detail & _ALONE)
+        return bool(self.detail & ExitFlag.ALONE)
 
 
 LOST = Report(News.LOST)
 
 
 @value
-class Order:
-    """What a warden is to start."""
+class StartOrder:
+    """What a shim is to start."""
 
     cwd: bytes
     program: bytes
@@ -118,25 +246,25 @@ class Order:
     env: Sequence[bytes]
     path: bytes | None = None
     """Where to look for ``program``; without it ``program`` is a file."""
-    terminal: bytes | None = None
+    terminal: bool = False
+    """Whether it is handed one terminal, and not pipes."""
     stdin: bool = False
     limits: Sequence[tuple[int, int, int]] = ()
     """Resource, soft limit, hard limit."""
     groups: Sequence[bytes] = ()
-    """Files of control groups that take a pid."""
+    """Directories of control groups that the command enters."""
     cage: Cage | None = None
 
     def encode(self) -> tuple[bytes, bytes]:
-        """The head, to which the caller may add ``_IN_FILE``, and what follows it."""
+        """The head, to which the caller may add ``StartFlag.IN_FILE``, and what follows it."""
         texts = [self.cwd]
-        flags = _HAS_STDIN if self.stdin else 0
-        if self.terminal is not None:
-            flags |= _TERMINAL
-            texts.append(self.terminal)
+        flags = StartFlag.HAS_STDIN if self.stdin else 0
+        if self.terminal:
+            flags |= StartFlag.TERMINAL
         texts += self.groups
         texts.append(self.program)
         if self.path is not None:
-            flags |= _SEARCH
+            flags |= StartFlag.SEARCH
             texts.append(self.path)
         body = b"".join(_LIMIT.pack(*limit) for limit in self.limits)
         sandbox = 0, 0, 0
@@ -152,27 +280,34 @@ class Order:
         texts += self.env
         texts.append(b"")
         body += b"\0".join(texts)
-        if len(body) > INLINE:
-            flags |= _IN_FILE
+        if len(body) > INLINE_MOST:
+            flags |= StartFlag.IN_FILE
         counts = len(self.argv), len(self.env), len(self.limits), len(self.groups)
-        return _ORDER.pack(_START, flags, *counts, len(body), *sandbox), body
+        return _ORDER.pack(OrderKind.START, flags, *counts, len(body), *sandbox), body
 
 
 def _sandbox_flags(cage: Cage) -> int:
     return (
-        _CONFINED
-        | (_RULESET if cage.ruleset is not None else 0)
-        | (_WRAPPED if cage.wrapper is not None else 0)
-        | (_WITNESS if cage.witness else 0)
-        | (_GUARD if cage.guard else 0)
-        | (_POWERLESS if cage.powerless else 0)
+        StartFlag.CONFINED
+        | (StartFlag.RULESET if cage.ruleset is not None else 0)
+        | (StartFlag.WRAPPED if cage.wrapper is not None else 0)
+        | (StartFlag.WITNESS if cage.witness else 0)
+        | (StartFlag.GUARD if cage.guard else 0)
+        | (StartFlag.POWERLESS if cage.powerless else 0)
+        | (StartFlag.DOMAIN if cage.domain else 0)
+        | (StartFlag.NETWORK if cage.network else 0)
     )
 
 
 def release(*, quietly: bool) -> bytes:
     """The command's number is no longer needed."""
-    return _ORDER.pack(_RELEASE, _QUIETLY if quietly else 0, *[0] * 8)
+    return _ORDER.pack(OrderKind.RELEASE, ReleaseFlag.QUIETLY if quietly else 0, *[0] * 8)
 
 
-KILL = _ORDER.pack(_KILL, *[0] * 9)
+def signal(number: int) -> bytes:
+    """Send a signal to the command's group."""
+    return _ORDER.pack(OrderKind.SIGNAL, number, *[0] * 8)
+
+
+KILL = _ORDER.pack(OrderKind.KILL, *[0] * 9)
 """End the tree."""

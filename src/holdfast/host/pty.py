@@ -1,4 +1,4 @@
-"""Terminals: open one, name its far side, resize it."""
+"""Terminals: open one, resize it."""
 
 from __future__ import annotations
 
@@ -10,27 +10,27 @@ import termios
 from holdfast.model import Size
 
 _TIOCSPTLCK = 0x40045431
-_TIOCGPTN = 0x80045430
+_TIOCGPTPEER = 0x5441
 _TIOCSWINSZ = 0x5414
 
 # The requests above are those of the common Linux architectures (x86, Arm, RISC-V, s390).
 
 
-def open_terminal(size: Size) -> tuple[int, bytes]:
-    """A new terminal: our side's descriptor, non-blocking, and the path of the child's side.
+def open_terminal(size: Size) -> tuple[int, int]:
+    """A new terminal: the descriptors of our side, which does not block, and of the child's.
 
-    The child's side is not opened here: the child that opens it first, as the
-    leader of a new session, makes it its controlling terminal by doing so.
+    The child is handed the descriptor and no path: the path may lead to another's
+    terminal by the time the child runs.
     """
     master = os.open("/dev/ptmx", os.O_RDWR | os.O_NOCTTY | os.O_CLOEXEC | os.O_NONBLOCK)
     try:
         fcntl.ioctl(master, _TIOCSPTLCK, struct.pack("i", 0))
-        (number,) = struct.unpack("i", fcntl.ioctl(master, _TIOCGPTN, bytes(4)))
         resize(master, size)
+        peer = fcntl.ioctl(master, _TIOCGPTPEER, os.O_RDWR | os.O_NOCTTY | os.O_CLOEXEC)
     except BaseException:
         os.close(master)
         raise
-    return master, b"/dev/pts/%d" % number
+    return master, peer
 
 
 def end_of_file(master: int) -> bytes:

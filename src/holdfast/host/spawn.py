@@ -1,8 +1,8 @@
 """Start a program: its files, its directory, its variables, its name.
 
-The server itself is never forked: a warden starts the program, and this hands
+The server itself is never forked: a shim starts the program, and this hands
 it what it needs.  A start that is stuck, on a stalled disk say, holds up
-nobody: here nothing waits but for the nursery, once, when it is started.
+nobody: here nothing waits but for the fork server, once, when it is started.
 """
 
 from __future__ import annotations
@@ -14,23 +14,25 @@ from collections.abc import Iterable, Mapping
 from functools import cache, partial
 from typing import TYPE_CHECKING
 
-from holdfast.errors import Fault, SpawnFailed
+from holdfast.errors import Fault, HostUnfit, SpawnFailed
 from holdfast.model import Size, Spec, Stream
 from holdfast.sandbox import Guarantees
+from holdfast.value import replace
 
-from .child import Child
+from .child import ShimChild
 from .environ import Environment
 from .failure import diagnosis, failed, refusal
 from .groups import Group, Groups
 from .limits import Kept, resource_limits
-from .orders import Order, Report
+from .orders import Report, StartOrder
 from .pty import open_terminal
+from .shim import ForkServer
 from .text import to_bytes
-from .warden import Nursery
 
 if TYPE_CHECKING:
     from .sandbox.cage import Cage
     from .sandbox.ladder import Ladder
+    from .sandbox.search import Search
 
 DEFAULT_PATH = b"/usr/local/bin:/bin:/usr/bin"
 """For a child whose environment has no PATH at all."""
@@ -48,7 +50,7 @@ class Spawner:
     def __init__(
         self,
         environment: Environment,
-        nursery: Nursery | None = None,
+        fork_server: ForkServer | None = None,
         *,
         groups: Groups | None = None,
         ladder: Ladder | None = None,
@@ -56,12 +58,12 @@ class Spawner:
         """
         Args:
             environment: What children inherit.
-            nursery: Where their wardens come from.
+            fork_server: Where their shims come from.
             groups: Where limits can be kept for a whole tree.
             ladder: What keeps sandboxes.
         """
         self._environment = environment
-        self._nursery = nursery or Nursery()
+        self._fork_server = fork_server or ForkServer()
         self._groups = groups or Groups({})
         self._given_ladder = ladder
 
@@ -75,23 +77,38 @@ class Spawner:
         return self._given_ladder
 
     @property
+    def tried_out(self) -> bool:
+        """Whether it is known what sandboxes are worth: until then ``guarantees`` waits."""
+        return self._ladder.tried_out
+
+    @property
     def guarantees(self) -> Guarantees:
         """What sandboxes are worth on this host."""
         return self._ladder.guarantees
 
-    def cage(self, spec: Spec) -> Cage | None:
-        """What the sandbox of ``spec`` comes to.  It asks the disk, and may take as long as that does.
+    def effort(self, spec: Spec) -> int:
+        """How much there is to compare until its variables are known, in characters."""
+        return self._environment.effort(spec.env_policy, spec.variables)
+
+    def settle(self, spec: Spec) -> Spec:
+        """Replace the policy of a spec by the variables that it comes to.  May be called in a thread."""
+        env = self._environment.child(spec.env_policy, spec.env, spec.variables)
+        return replace(spec, env=env, env_policy=None)
+
+    def cage(self, spec: Spec, search: Search | None = None) -> Cage | None:
+        """What the sandbox of ``spec`` comes to.  It asks the disk, for as long as ``search`` allows.
 
         Raises:
             BadRequest: It makes no sense.
+            LimitReached: There is too much to look for.
             SandboxUnavailable: It cannot be kept.
         """
         if spec.sandbox is None:
             return None
         env = self._environment.child(spec.env_policy, spec.env, spec.variables)
-        return self._ladder.cage(spec.sandbox, env.get("TMPDIR"))
+        return self._ladder.cage(spec.sandbox, env.get("TMPDIR"), search)
 
-    def start(self, spec: Spec, cage: Cage | None = None) -> Child:
+    def start(self, spec: Spec, cage: Cage | None = None) -> ShimChild:
         """Ask for what ``spec`` says, in ``cage``; whether it runs is told by the child.
 
         Raises:
@@ -104,11 +121,11 @@ class Spawner:
             env = self._environment.child(spec.env_policy, spec.env, spec.variables)
             group = self._groups.make(spec.terms.limits)
             order, stdin, outputs = _order(spec, env, group, cage, ours, theirs)
-            warden = self._nursery.warden()
+            shim = self._fork_server.shim()
             try:
-                warden.start(order, theirs)
+                shim.start(order, theirs)
             except BaseException:
-                self._nursery.take_back(warden, usable=False)
+                self._fork_server.take_back(shim, usable=False)
                 raise
         except BaseException as error:
             _close(ours)
@@ -116,16 +133,18 @@ class Spawner:
                 group.remove()
             if isinstance(error, OSError):
                 raise _system_failure(spec, error) from error
+            if isinstance(error, HostUnfit):
+                raise refusal(spec, Fault.SYSTEM, "host", error.reason) from error
             raise
         finally:
             _close(theirs)
         explain = partial(_explain, spec, env.get("PATH"), outputs)
-        return Child(
-            warden,
+        return ShimChild(
+            shim,
             stdin=stdin,
             outputs=outputs,
             explain=explain,
-            take_back=self._nursery.take_back,
+            take_back=self._fork_server.take_back,
             group=group,
             limits=Kept(spec.terms.limits, frozenset() if group is None else self._groups.controllers),
             caged=None if cage is None else cage.caged(),
@@ -133,7 +152,7 @@ class Spawner:
 
     def close(self) -> None:
         """Start nothing any more.  May be called twice."""
-        self._nursery.close()
+        self._fork_server.close()
         self._groups.close()
         if self._given_ladder is not None:
             self._given_ladder.close()
@@ -157,8 +176,8 @@ def _order(
     cage: Cage | None,
     ours: list[int],
     theirs: list[int],
-) -> tuple[Order, int | None, tuple[tuple[Stream, int], ...]]:
-    """What to tell the warden, and our ends of the child's files."""
+) -> tuple[StartOrder, int | None, tuple[tuple[Stream, int], ...]]:
+    """What to tell the shim, and our ends of the child's files."""
     try:
         argv, variables = _arguments(spec), _variables(spec, env)
         cwd, program = to_bytes(spec.cwd), to_bytes(spec.argv[0])
@@ -167,21 +186,20 @@ def _order(
     if b"\0" in cwd:
         raise refusal(spec, Fault.DIRECTORY, spec.cwd, "the path contains a NUL byte")
     stdin: int | None
-    terminal = None
     if spec.terminal is not None:
-        stdin, outputs, terminal = _terminal(spec.terminal, ours)
+        stdin, outputs = _terminal(spec.terminal, ours, theirs)
     else:
         stdin, outputs = _pipes(spec, ours, theirs)
-    order = Order(
+    order = StartOrder(
         cwd=cwd,
         program=program,
         argv=argv,
         env=variables,
         path=_search_path(spec, env),
-        terminal=terminal,
+        terminal=spec.terminal is not None,
         stdin=stdin is not None,
         limits=resource_limits(spec.terms.limits),
-        groups=[] if group is None else group.entries(),
+        groups=[] if group is None else group.directories(),
         cage=cage,
     )
     return order, stdin, outputs
@@ -204,13 +222,14 @@ def _system_failure(spec: Spec, error: OSError) -> SpawnFailed:
     return failed(spec, Fault.SYSTEM, spec.argv[0], error.errno)
 
 
-def _terminal(size: Size, ours: list[int]) -> tuple[int, tuple[tuple[Stream, int], ...], bytes]:
-    master, path = open_terminal(size)
+def _terminal(size: Size, ours: list[int], theirs: list[int]) -> tuple[int, tuple[tuple[Stream, int], ...]]:
+    master, peer = open_terminal(size)
     ours.append(master)
+    theirs.append(peer)
     # A second descriptor, so that reading and writing can be watched apart.
     writer = os.dup(master)
     ours.append(writer)
-    return writer, ((Stream.PTY, master),), path
+    return writer, ((Stream.PTY, master),)
 
 
 def _pipes(

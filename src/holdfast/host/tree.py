@@ -1,25 +1,31 @@
-"""Everybody below a process, as the kernel shows it: who they are, what they hold, what they use."""
+"""Everybody below a process, as the kernel shows it: who they are and what they use.
+
+How many there are is theirs to decide: each look has its bounds, and goes no further.
+"""
 
 from __future__ import annotations
 
 import contextlib
-import fcntl
 import os
 import signal as signals
-import struct
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from functools import cache
 
 from holdfast.value import value
+
+from .look import Look
 
 _MOST = 4096
 """Processes of one tree that are looked at."""
 
-_MOST_HOLDERS = 64
-"""Processes that are named as holders of an output."""
+_READ = 4096
+"""Bytes that the kernel writes at once of a list of children."""
 
-_TIOCGPTN = 0x80045430
-_PTS = 136
-"""The device number, the first part of it, of terminals."""
+_WHOLE_HOST = 64
+"""What it costs to list all processes, in entries that are looked at: more than a glance may."""
+
+_STARTED_AT = 19
+"""Where the fields of a process, after its name, have the time of its start."""
 
 _PAGE = os.sysconf("SC_PAGE_SIZE")
 _TICK_US = 1_000_000 // os.sysconf("SC_CLK_TCK")
@@ -36,37 +42,85 @@ class Load:
     """Since its beginning, also by those who have ended."""
 
 
-def below(root: int) -> list[int]:
+def below(root: int, look: Look | None = None) -> list[int]:
     """Everybody below ``root``, which is not one of them; parents before their children."""
-    found: list[int] = []
-    for pid in _children(root):
-        _gather(pid, found)
+    return [pid for pid, _ in family(root, look or Look())]
+
+
+def family(root: int, look: Look) -> list[tuple[int, int]]:
+    """Everybody below ``root``, each with its parent; parents before their children."""
+    if root <= 0:
+        return []  # Whoever has no parent in sight says that it is 0.
+    children = _children if _is_told_children() else _by_parents(look)
+    found = [(pid, root) for pid in children(root, look)]
+    for pid, _ in found:  # It grows while we go along it.
+        if len(found) >= _MOST:
+            return found[:_MOST]
+        found += [(child, pid) for child in children(pid, look)]
     return found
 
 
-def _gather(top: int, found: list[int]) -> None:
-    line = [top]
-    while line and len(found) < _MOST:
-        pid = line.pop(0)
-        found.append(pid)
-        line += _children(pid)
-
-
-def _children(pid: int) -> list[int]:
+def _children(pid: int, look: Look) -> Iterator[int]:
     """The children of a process, whichever of its threads made them."""
+    for thread in threads_of(pid, look):
+        try:
+            yield from _numbers(f"/proc/{pid}/task/{thread}/children", look)
+        except OSError as error:
+            look.failed(error)  # A thread that has ended meanwhile has left its children to another one.
+
+
+def _numbers(path: str, look: Look) -> Iterator[int]:
+    """The numbers in a file, each followed by a space, as many as may be looked at."""
+    rest = b""
+    with open(path, "rb", buffering=0) as file:
+        while data := file.read(_READ):
+            *words, rest = (rest + data).split(b" ")
+            for word in words:
+                if not look.take():
+                    return
+                yield int(word)
+
+
+def threads_of(pid: int, look: Look) -> list[int]:
+    """The threads of a process, if there are not too many to look at."""
     try:
-        threads = os.listdir(f"/proc/{pid}/task")
-    except OSError:
+        # The directory has a link for each, and two of its own.
+        if not look.take(max(1, os.stat(f"/proc/{pid}/task").st_nlink - 2)):
+            return []
+        return [int(name) for name in os.listdir(f"/proc/{pid}/task")]
+    except OSError as error:
+        look.failed(error)
         return []
-    found: list[int] = []
-    for thread in threads:
-        # A thread that has ended meanwhile has left its children to another one.
-        with contextlib.suppress(OSError), open(f"/proc/{pid}/task/{thread}/children", "rb") as file:
-            found += map(int, file.read().split())
-    return found
 
 
-def _stat(pid: int) -> list[bytes] | None:
+@cache
+def _is_told_children() -> bool:
+    """Whether the kernel lists the children of a thread: some are built without."""
+    try:
+        with open("/proc/thread-self/children", "rb"):
+            return True
+    except OSError:
+        return False
+
+
+def _by_parents(look: Look) -> Callable[[int, Look], Iterable[int]]:
+    """Find children by their parents, for kernels that list no children."""
+    found: dict[int, list[int]] = {}
+    names: list[str] = []
+    if look.take(_WHOLE_HOST):
+        try:
+            names = os.listdir("/proc")
+        except OSError as error:
+            look.failed(error)
+    for name in names:
+        if name.isdecimal() and look.take():
+            stat = stat_of(int(name))
+            if stat is not None:
+                found.setdefault(int(stat[1]), []).append(int(name))
+    return lambda pid, look: found.get(pid, ())
+
+
+def stat_of(pid: int) -> list[bytes] | None:
     """The fields of a process after its name; None if there is no such process."""
     try:
         with open(f"/proc/{pid}/stat", "rb") as file:
@@ -77,91 +131,74 @@ def _stat(pid: int) -> list[bytes] | None:
 
 def is_alive(pid: int) -> bool:
     """Whether a process exists and has not ended."""
-    stat = _stat(pid)
+    stat = stat_of(pid)
     return stat is not None and stat[0] not in b"ZX"
 
 
-def parent(pid: int) -> int | None:
-    """The parent of a process; None if there is no such process."""
-    stat = _stat(pid)
-    return None if stat is None else int(stat[1])
+_SENT = 4
+"""What it costs to send a signal, in entries that are looked at."""
 
 
-def signal_all(root: int, number: int) -> None:
-    """Send a signal to everybody below ``root``, once.
+def signal_all(
+    root: int, number: int, is_there: Callable[[], bool], look: Look | None = None, *, partly: bool = True
+) -> bool:
+    """Send a signal to everybody below ``root``, once; return whether that was done.
 
     A number that was somebody's below ``root`` a moment ago may be a stranger's
-    by now: it is held first, and then seen to have the parent it had.
+    by now: it is held first, and then seen to have the parent it had.  That parent
+    is known by the time of its start as well as by its number; whether ``root`` is
+    still who it was is what ``is_there`` says.
+
+    Args:
+        partly: Send it to those who were found if there are too many; else to nobody then.
     """
-    known = {root}
-    for pid in below(root):
+    look, known = look or Look(), dict[int, bytes]()
+    pids = below(root, look)
+    if not (look.take(_SENT * len(pids)) or partly):
+        return False
+    for pid in pids:
+        if look.given_up:
+            break  # Nobody waits for it any more.
         with contextlib.suppress(OSError):
             holder = os.pidfd_open(pid)
             try:
-                stat = _stat(pid)
-                if stat is not None and int(stat[1]) in known:
-                    known.add(pid)
+                stat = stat_of(pid)
+                if (
+                    stat is not None
+                    and (int(stat[1]) == root or _is_known(int(stat[1]), known))
+                    and is_there()
+                ):
+                    known[pid] = stat[_STARTED_AT]
                     signals.pidfd_send_signal(holder, number)
             finally:
                 os.close(holder)
+    return True
 
 
-def holders(pids: Sequence[int], files: Sequence[int]) -> list[int]:
-    """Who of ``pids`` has the other end of one of our ``files`` open."""
-    wanted, terminals = set(), set()
-    for fd in files:
-        number = _terminal_number(fd)
-        if number is None:
-            with contextlib.suppress(OSError):  # Who holds it is good to know, and no more.
-                wanted.add(os.readlink(f"/proc/self/fd/{fd}"))
-        else:
-            wanted.add(f"/dev/pts/{number}")
-            terminals.add(os.makedev(_PTS, number))
-    return [pid for pid in pids if _holds(pid, wanted, terminals)][:_MOST_HOLDERS]
-
-
-def _terminal_number(fd: int) -> int | None:
-    """The number of the terminal whose far side ``fd`` is, if it is one."""
-    with contextlib.suppress(OSError):
-        number: int = struct.unpack("i", fcntl.ioctl(fd, _TIOCGPTN, bytes(4)))[0]
-        return number
-    return None
-
-
-def _holds(pid: int, wanted: set[str], terminals: set[int]) -> bool:
-    for name in _open_files(pid):
-        if name in wanted:
-            return True
-        if name == "/dev/tty" and terminals:
-            stat = _stat(pid)
-            if stat is not None and int(stat[4]) in terminals:
-                return True
-    return False
-
-
-def _open_files(pid: int) -> Iterator[str]:
-    with contextlib.suppress(OSError):
-        for number in os.listdir(f"/proc/{pid}/fd"):
-            with contextlib.suppress(OSError):
-                yield os.readlink(f"/proc/{pid}/fd/{number}")
+def _is_known(pid: int, known: Mapping[int, bytes]) -> bool:
+    stat = stat_of(pid)
+    return stat is not None and known.get(pid) == stat[_STARTED_AT]
 
 
 def waited_us(root: int) -> int:
     """The processor time of those whom ``root`` has waited for; its own work is not counted."""
-    stat = _stat(root)
+    stat = stat_of(root)
     return 0 if stat is None else (int(stat[13]) + int(stat[14])) * _TICK_US
 
 
-def load(root: int, *, before_us: int = 0) -> Load:
-    """What everybody below ``root`` uses.
+def load(root: int, look: Look | None = None, *, before_us: int = 0) -> Load:
+    """What everybody below ``root`` uses, as far as ``look`` goes.
 
     Args:
-        before_us: What ``root`` had waited for before: a warden has had other commands.
+        before_us: What ``root`` had waited for before: a shim has had other commands.
     """
     processes = memory = ticks = 0
+    look = look or Look()
     waited = waited_us(root)
-    for pid in below(root):
-        stat = _stat(pid)
+    for pid in below(root, look):
+        if not look.take():
+            break
+        stat = stat_of(pid)
         if stat is None or stat[0] in b"X":
             continue
         ticks += sum(map(int, stat[11:15]))

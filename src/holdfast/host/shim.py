@@ -1,0 +1,344 @@
+"""The server's side of the fork server and its shims: where shims come from, and the socket of one.
+
+The other side is the program in ``native``: ``fork_server.c`` says what it is for, ``shim.c`` what a shim is.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import errno
+import os
+import select
+import signal as signals
+import socket
+from array import array
+from collections.abc import Sequence
+
+from holdfast.errors import HostUnfit
+
+from . import proc
+from .orders import INLINE_MOST, KILL, LOST, REPORT_MOST, VERSION, Report, StartOrder, release, signal
+
+PROGRAM = os.path.join(os.path.dirname(os.path.abspath(__file__)), "fork_server")
+"""The fork server, compiled when holdfast was installed."""
+
+_FIX = (
+    "it is compiled when holdfast is installed: install holdfast again on this host, from a wheel for it or"
+    " with a C compiler"
+)
+
+_SOCKET = 3
+"""The fork server's descriptor for its end."""
+
+_READY = 10.0
+"""Seconds that a fork server may take to be ready; it takes milliseconds."""
+
+_MOST_IDLE = 32
+"""Shims that wait for a command while others have one; without any, one is kept."""
+
+_TRIES = 10
+"""Attempts to send an order before the shim is disconnected: the system may be short of memory."""
+
+_LOOK = os.WEXITED | os.WNOHANG | os.WNOWAIT
+"""Who has ended, without reaping it."""
+
+_UNFIT = (errno.ENOENT, errno.EACCES, errno.EPERM, errno.ENOEXEC, errno.ENOTDIR, errno.ELIBBAD)
+"""What the system says of a program that is missing, or made for another machine."""
+
+
+class Shim:
+    """The server's end of the socket to one shim.  No method of it waits."""
+
+    __slots__ = ("_socket",)
+
+    def __init__(self, end: socket.socket) -> None:
+        end.setblocking(False)
+        self._socket = end
+
+    def fileno(self) -> int:
+        """The socket, which is readable when a report has come."""
+        return self._socket.fileno()
+
+    def is_waiting(self) -> bool:
+        """Whether the shim runs and has sent nothing: somebody may have killed it while it had no command."""
+        try:
+            self._socket.recv(1, socket.MSG_PEEK)
+        except BlockingIOError:
+            return True
+        except OSError:
+            pass
+        return False
+
+    def start(self, order: StartOrder, files: Sequence[int]) -> None:
+        """Order a command, with ``files`` as its standard files, or with one terminal for all three.
+
+        ``STARTED`` or ``FAILED`` follows.
+
+        Raises:
+            OSError: The order cannot be sent, for want of memory or descriptors.
+        """
+        head, body = order.encode()
+        if order.cage is not None and order.cage.handed is not None:
+            files = [*files, order.cage.handed.fileno()]
+        if len(body) <= INLINE_MOST:
+            self._send(head + body, files)
+            return
+        fd = os.memfd_create("holdfast-order")
+        try:
+            view = memoryview(body)
+            while view:
+                view = view[os.write(fd, view) :]
+            self._send(head, [*files, fd])
+        finally:
+            os.close(fd)
+
+    def release(self, *, quietly: bool = False) -> None:
+        """Let the shim reap the command: its pid is not needed.  ``EMPTY`` follows, unless ``quietly``."""
+        self._send(release(quietly=quietly))
+
+    def kill(self) -> None:
+        """Kill the whole tree.  ``EMPTY`` follows, or ``SURVIVORS``."""
+        self._send(KILL)
+
+    def signal(self, number: int) -> None:
+        """Send a signal to the command's group.  After ``release``, too, it reaches nobody else."""
+        self._send(signal(number))
+
+    def is_there(self) -> bool:
+        """Whether the shim has not ended.
+
+        Until then nobody else gets its pid, nor that of the command, which it does not
+        reap before ``release`` or ``kill``.
+        """
+        if self._socket.fileno() < 0:
+            return False
+        poll = select.poll()
+        poll.register(self._socket, 0)
+        return not poll.poll(0)
+
+    def _send(self, data: bytes, files: Sequence[int] = ()) -> None:
+        extra = [(socket.SOL_SOCKET, socket.SCM_RIGHTS, array("i", files))] if files else []
+        if self._socket.fileno() < 0:
+            return  # It was closed.
+        for _ in range(_TRIES):
+            try:
+                self._socket.sendmsg([data], extra)
+            except ConnectionError:
+                return  # It has ended, and ``receive`` reports that.
+            except OSError:
+                if files:
+                    raise
+            else:
+                return
+        # It must not go on without the order: it kills its tree now, and ``receive`` reports that it is lost.
+        with contextlib.suppress(OSError):
+            self._socket.shutdown(socket.SHUT_RDWR)
+
+    def receive(self) -> Report | None:
+        """The next report; None if none has come, ``LOST`` if the shim has ended."""
+        try:
+            data = self._socket.recv(REPORT_MOST)
+        except ConnectionError:
+            return self._last_report()
+        except OSError:
+            return None  # There is none, or no memory for it at this moment.
+        return Report.read(data) if data else LOST
+
+    def _last_report(self) -> Report:
+        """What a shim sent that ended without reading all its orders: the kernel reports the latter first."""
+        with contextlib.suppress(OSError):
+            if data := self._socket.recv(REPORT_MOST):
+                return Report.read(data)
+        return LOST
+
+    def close(self) -> None:
+        """Close the socket; the shim kills what is left of its tree, and ends.  May be called twice."""
+        self._socket.close()
+
+
+NO_SHIM = Shim(socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET))
+"""In place of the shim of a child that has returned it to the fork server."""
+NO_SHIM.close()
+
+
+class ForkServer:
+    """The program that makes shims, started with the first one; and the shims that wait for a command."""
+
+    def __init__(self, *, files_limit: tuple[int, int] | None = None, program: str = PROGRAM) -> None:
+        """
+        Args:
+            files_limit: The limit of open files for children, where ours was raised.
+            program: The file to run.
+        """
+        self._arguments = [] if files_limit is None else [str(number) for number in files_limit]
+        self._program = program
+        self._idle: list[Shim] = []
+        self._busy = 0
+        self._socket: socket.socket | None = None
+        self._pid = 0
+
+    def open(self) -> None:
+        """Start the fork server, if it does not run.
+
+        Raises:
+            HostUnfit: Its program is missing or not made for this host, or its shims could not end
+                what they start.
+            OSError: The system would not start it now.
+        """
+        if self._socket is not None:
+            return
+        proc.check()
+        ours, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+        try:
+            self._pid = self._launch(theirs.fileno())
+        except OSError as error:
+            ours.close()
+            if error.errno not in _UNFIT:
+                raise
+            raise HostUnfit(f"{self._program} cannot be run: {error.strerror}; {_FIX}") from error
+        finally:
+            theirs.close()
+        self._socket = ours
+        try:
+            self._check_version()
+        except BaseException:
+            self._shut()
+            raise
+
+    def _check_version(self) -> None:
+        """Wait for the first byte of the fork server, which is the version of its messages."""
+        assert self._socket is not None
+        self._socket.settimeout(_READY)
+        try:
+            said = self._socket.recv(2)
+        except OSError as error:
+            raise OSError("the fork server does not run") from error
+        if not said:
+            raise HostUnfit(f"{self._program} ends as soon as it is run; {_FIX}")
+        if said != bytes([VERSION]):
+            raise HostUnfit(f"{self._program} is of another version of holdfast; {_FIX}")
+        self._socket.settimeout(None)
+
+    def _launch(self, end: int) -> int:
+        nowhere = [(os.POSIX_SPAWN_OPEN, number, os.devnull, os.O_RDWR, 0) for number in range(3)]
+        return os.posix_spawn(
+            self._program,
+            [self._program, *self._arguments],
+            {},
+            # In this order: the end may have a number that is to become another file.
+            file_actions=[(os.POSIX_SPAWN_DUP2, end, _SOCKET), *nowhere],
+        )
+
+    def shim(self) -> Shim:
+        """A shim without a command, most often one that was ready.
+
+        Raises:
+            HostUnfit: There can be none on this host.
+            OSError: There can be none now.
+        """
+        shim = None
+        while self._idle and shim is None:
+            shim = self._idle.pop()
+            if not shim.is_waiting():
+                shim.close()
+                shim = None
+        shim = shim or self._make()
+        self._busy += 1
+        if self._busy > 1:
+            # Alone, a command is followed by the next when its shim is free again.
+            self.prepare()
+        return shim
+
+    def prepare(self) -> None:
+        """Make a shim for the next command, if none is ready.
+
+        Raises:
+            HostUnfit: There can be none on this host.
+        """
+        if not self._idle:
+            with contextlib.suppress(OSError):  # Whoever needs the shim gets the error.
+                self._idle.append(self._make())
+
+    def take_back(self, shim: Shim, *, usable: bool) -> None:
+        """Take the shim of a command that is over.  It is kept for another command, if ``usable``."""
+        self._busy -= 1
+        if usable and self._socket is not None and len(self._idle) < _MOST_IDLE:
+            self._idle.append(shim)
+        else:
+            shim.close()
+        while not self._busy and len(self._idle) > 1:
+            self._idle.pop().close()
+
+    def _make(self) -> Shim:
+        ours, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+        try:
+            self._admit(theirs.fileno())
+        except BaseException:
+            ours.close()
+            raise
+        finally:
+            theirs.close()
+        return Shim(ours)
+
+    def _admit(self, end: int) -> None:
+        extra = [(socket.SOL_SOCKET, socket.SCM_RIGHTS, array("i", [end]))]
+        for _ in range(2):
+            self.open()
+            assert self._socket is not None
+            try:
+                self._socket.sendmsg([b"\0"], extra, socket.MSG_DONTWAIT)
+            except BlockingIOError:
+                # So many requests wait that somebody must have stopped it.
+                os.kill(self._pid, signals.SIGCONT)
+                raise
+            except ConnectionError:
+                self._shut()  # Somebody has killed it: another one takes its place.
+            else:
+                return
+        raise OSError("the fork server does not run")
+
+    def adopt(self) -> None:
+        """Reap orphans that have become our children.  For a server that is process 1 of a container.
+
+        The shims of a killed fork server are such, and then the tree of a killed shim.
+        None of them can be in our session: they, or somebody above them, made a session
+        of their own.  What we have started ourselves is in our session, but for the fork
+        server, and is left to whoever waits for it.
+        """
+        with contextlib.suppress(ChildProcessError, ProcessLookupError):
+            while (ended := os.waitid(os.P_ALL, 0, _LOOK)) is not None:
+                if ended.si_pid == self._pid and self._socket is not None:
+                    self._shut()
+                elif os.getsid(ended.si_pid) != os.getsid(0):
+                    os.waitpid(ended.si_pid, os.WNOHANG)
+                else:
+                    self._adopt_all()
+                    return
+
+    def _adopt_all(self) -> None:
+        """Reap by a list of children, while one of our own waits to be reaped and hides the others."""
+        with contextlib.suppress(OSError), open("/proc/thread-self/children", "rb") as file:
+            for pid in map(int, file.read().split()):
+                with contextlib.suppress(ChildProcessError, ProcessLookupError):
+                    if pid != self._pid and os.getsid(pid) != os.getsid(0):
+                        os.waitpid(pid, os.WNOHANG)
+
+    def close(self) -> None:
+        """End the fork server.  Shims with a command run on until they are closed.  May be called twice."""
+        while self._idle:
+            self._idle.pop().close()
+        self._shut()
+
+    def _shut(self) -> None:
+        if self._socket is not None:
+            self._socket.close()
+            self._socket = None
+            with contextlib.suppress(ChildProcessError):  # Somebody else has reaped it.
+                if not os.waitpid(self._pid, os.WNOHANG)[0]:
+                    os.kill(self._pid, signals.SIGKILL)  # Whatever it is busy with.
+                    os.waitpid(self._pid, 0)
+
+
+def compiled() -> str | None:
+    """The program of the fork server; None if it is missing or must not be run."""
+    return PROGRAM if os.access(PROGRAM, os.X_OK) else None
