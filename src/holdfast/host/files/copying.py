@@ -12,14 +12,16 @@ from holdfast.errors import FileRefused
 from holdfast.sandbox import Access
 
 from .making import make_all, make_one
-from .reach import Reach, Spot, failure, join, open_beneath, real_path, split
+from .places import check_length, failure, join, real_path, split
+from .resolver import Resolver, Spot
+from .walking import open_beneath
 from .whole import write_all
 
 _STEP = 1 << 30
 """Bytes that the kernel is asked to copy at once."""
 
 _PIECE = 1 << 20
-"""The same where we have to do it."""
+"""Bytes that are copied at once where the kernel cannot do it by itself."""
 
 _CANNOT = frozenset({errno.ENOSYS, errno.EXDEV, errno.EINVAL, errno.EPERM, errno.EOPNOTSUPP, errno.EBADF})
 """What the kernel says to pairs of files that it cannot copy by itself."""
@@ -28,19 +30,19 @@ _INSIDE = os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC
 _PLAIN = os.O_PATH | os.O_NOFOLLOW | os.O_CLOEXEC
 
 
-def copy(reach: Reach, source: bytes, destination: bytes, *, recursive: bool) -> None:
+def copy(resolver: Resolver, source: bytes, destination: bytes, *, recursive: bool) -> None:
     """Copy a file with its mode, a link as it is, or a directory with all that is in it."""
-    with reach.find(source, last=False) as found:
+    with resolver.find(source, last=False) as found:
         mode = os.fstat(found).st_mode
         if stat.S_ISDIR(mode):
             if not recursive:
                 raise FileRefused("fs/copy requires recursive: true when sourcePath is a directory")
-            _copy_tree(reach, found, destination)
+            _copy_tree(resolver, found, destination)
         elif stat.S_ISLNK(mode):
-            with reach.spot(destination) as spot:
-                _copy_link(reach, found, spot)
+            with resolver.spot(destination) as spot:
+                _copy_link(resolver, found, spot)
         elif stat.S_ISREG(mode):
-            _copy_file(reach, found, lambda mode: reach.create(destination, mode, flags=0))
+            _copy_file(resolver, found, lambda mode: resolver.create(destination, mode, flags=0))
         else:
             raise FileRefused("fs/copy only supports regular files, directories, and symlinks")
 
@@ -48,20 +50,20 @@ def copy(reach: Reach, source: bytes, destination: bytes, *, recursive: bool) ->
 # One thing.
 
 
-def _copy_link(reach: Reach, found: int, spot: Spot) -> None:
+def _copy_link(resolver: Resolver, found: int, spot: Spot) -> None:
     target = os.readlink(b"", dir_fd=found)
-    if reach.ruled:
+    if resolver.ruled:
         with contextlib.suppress(FileNotFoundError):
             os.stat(spot.name, dir_fd=spot.directory, follow_symlinks=False)
-            reach.check_spot(spot, Access.READ)
+            resolver.check_spot(spot, Access.READ)
             raise failure(errno.EEXIST)
-        reach.check_spot(spot, Access.WRITE)
+        resolver.check_spot(spot, Access.WRITE)
     os.symlink(target, spot.name, dir_fd=spot.directory)
 
 
-def _copy_file(reach: Reach, found: int, create: Callable[[int], int]) -> None:
+def _copy_file(resolver: Resolver, found: int, create: Callable[[int], int]) -> None:
     """Copy to a file that ``create`` opens, given its mode, and does not empty."""
-    source = reach.reopen(found, os.O_RDONLY)
+    source = resolver.reopen(found, os.O_RDONLY)
     try:
         facts = os.fstat(source)
         mode = stat.S_IMODE(facts.st_mode)
@@ -70,12 +72,14 @@ def _copy_file(reach: Reach, found: int, create: Callable[[int], int]) -> None:
             there = os.fstat(target)
             if os.path.samestat(facts, there):
                 return  # Emptied first, as by the reference, it would be lost.
-            if stat.S_ISREG(there.st_mode):
-                # Before the bytes, which others may not be meant to see.
-                os.fchmod(target, mode & 0o777)
-                os.ftruncate(target, 0)
+            # Before the bytes, which others may not be meant to see.
+            os.fchmod(target, mode & 0o777)
+            os.ftruncate(target, 0)
             transfer(source, target)
-            if stat.S_ISREG(there.st_mode) and mode > 0o777:
+            # Whoever runs a copy must not become somebody else by it than by the original.  Under rules
+            # nobody becomes anybody: another request may be writing to it.
+            same = (there.st_uid, there.st_gid) == (facts.st_uid, facts.st_gid)
+            if mode > 0o777 and same and not resolver.ruled:
                 os.fchmod(target, mode)  # Last: writing would take these bits away.
         finally:
             os.close(target)
@@ -105,16 +109,17 @@ def transfer(source: int, target: int) -> None:
 # A tree.
 
 
-def _copy_tree(reach: Reach, found: int, destination: bytes) -> None:
+def _copy_tree(resolver: Resolver, found: int, destination: bytes) -> None:
+    check_length(destination)
     source_path = real_path(found)
     if join(_future(destination), b"").startswith(join(source_path, b"")):
         raise FileRefused("fs/copy cannot copy a directory to itself or one of its descendants")
-    root = make_all(reach, destination)
+    root = make_all(resolver, destination)
     try:
         pending = [b"."]
         while pending:
             below = pending.pop()
-            _copy_directory(reach, found, root, below, pending)
+            _copy_directory(resolver, found, root, below, pending)
     finally:
         os.close(root)
 
@@ -133,18 +138,18 @@ def _future(path: bytes) -> bytes:
         rest = join(name, rest) if rest else name
 
 
-def _copy_directory(reach: Reach, source: int, target: int, below: bytes, pending: list[bytes]) -> None:
+def _copy_directory(resolver: Resolver, source: int, target: int, below: bytes, pending: list[bytes]) -> None:
     """Copy what is in one directory; directories in it are made and put aside."""
     with _open(source, below) as here, _open(target, below) as there:
-        path = real_path(here) if reach.ruled else b""
+        path = real_path(here) if resolver.ruled else b""
         fd = os.open(b".", _INSIDE, dir_fd=here)
         try:
             with os.scandir(fd) as scan:
                 for entry in scan:
                     name = os.fsencode(entry.name)
-                    if reach.ruled:
-                        reach.check(join(path, name), Access.READ)
-                    if _copy_entry(reach, here, Spot(there, name)):
+                    if resolver.ruled:
+                        resolver.check(join(path, name), Access.READ)
+                    if _copy_entry(resolver, here, Spot(there, name)):
                         pending.append(join(below, name))
         finally:
             os.close(fd)
@@ -159,33 +164,28 @@ def _open(root: int, below: bytes) -> Iterator[int]:
         os.close(fd)
 
 
-def _copy_entry(reach: Reach, source: int, spot: Spot) -> bool:
+def _copy_entry(resolver: Resolver, source: int, spot: Spot) -> bool:
     """Copy one name to the same in another directory; True for a directory that was made."""
     found = os.open(spot.name, _PLAIN, dir_fd=source)
     try:
+        resolver.inspect(found)
         mode = os.fstat(found).st_mode
         if stat.S_ISLNK(mode):
-            _copy_link(reach, found, spot)
+            _copy_link(resolver, found, spot)
         elif stat.S_ISREG(mode):
-            _copy_file(reach, found, lambda mode: _create(reach, spot, mode))
+            _copy_file(resolver, found, lambda mode: resolver.create_at(spot, mode, flags=0))
         elif stat.S_ISDIR(mode):
-            _make(reach, spot)
+            _make(resolver, spot)
             return True
     finally:
         os.close(found)
     return False
 
 
-def _create(reach: Reach, spot: Spot, mode: int) -> int:
-    reach.check_spot(spot, Access.WRITE)
-    flags = os.O_WRONLY | os.O_CREAT | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_NOCTTY | os.O_CLOEXEC
-    return os.open(spot.name, flags, mode, dir_fd=spot.directory)
-
-
-def _make(reach: Reach, spot: Spot) -> None:
+def _make(resolver: Resolver, spot: Spot) -> None:
     """A directory, which may be there already.  A link to one is none: it could lead anywhere."""
     try:
-        make_one(reach, spot)
+        make_one(resolver, spot)
     except FileExistsError:
         if not stat.S_ISDIR(os.stat(spot.name, dir_fd=spot.directory, follow_symlinks=False).st_mode):
             raise

@@ -44,6 +44,22 @@ def _fail() -> None:
     raise OSError(number, os.strerror(number))
 
 
+# File systems.
+
+_PROC_MAGIC = 0x9FA0
+_STATFS_MOST = 256
+"""Bytes of ``struct statfs`` on any machine."""
+
+
+def is_procfs(fd: int) -> bool:
+    """Whether what is open is on a file system that shows processes."""
+    buffer = ctypes.create_string_buffer(_STATFS_MOST)
+    if _libc.fstatfs(fd, buffer):
+        _fail()
+    # The first field has four bytes or eight, and its last ones come first or last.
+    return _PROC_MAGIC in struct.unpack_from("=II", buffer)
+
+
 # Times.
 
 _AT_EMPTY_PATH = 0x1000

@@ -13,7 +13,9 @@ from holdfast.files import DirEntry, Walk, WalkEntry, WalkError, WalkTerms
 from holdfast.host.text import to_text
 from holdfast.value import record
 
-from .reach import Reach, join, real_path
+from . import procfs
+from .places import join, real_path
+from .resolver import Resolver
 
 _ITEM = 64
 """What an entry or an error of a walk weighs beside its texts."""
@@ -30,7 +32,7 @@ class Item:
     link: bool
 
 
-def listed(reach: Reach, path: bytes, *, limit: int) -> list[DirEntry]:
+def listed(resolver: Resolver, path: bytes, *, limit: int) -> list[DirEntry]:
     """What is in a directory, in its own order.
 
     Raises:
@@ -38,7 +40,7 @@ def listed(reach: Reach, path: bytes, *, limit: int) -> list[DirEntry]:
     """
     entries: list[DirEntry] = []
     count = 0
-    for item in items(reach, path):
+    for item in items(resolver, path):
         count += 1
         if count <= limit:
             entries.append(DirEntry(to_text(item.name), item.directory, item.file))
@@ -47,31 +49,34 @@ def listed(reach: Reach, path: bytes, *, limit: int) -> list[DirEntry]:
     return entries
 
 
-def items(reach: Reach, path: bytes) -> Iterator[Item]:
+def items(resolver: Resolver, path: bytes) -> Iterator[Item]:
     """What may be seen in a directory.  Links that lead nowhere, or out of reach, are left out."""
-    with reach.find(path) as found:
+    with resolver.find(path) as found:
         fd = os.open(b".", os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC, dir_fd=found)
     try:
-        real = real_path(fd) if reach.ruled else b""
+        real = real_path(fd) if resolver.ruled else b""
+        names = procfs.has_only(fd) if resolver.ruled else None
         with os.scandir(fd) as scan:
             for entry in scan:
-                item = _item(reach, fd, real, entry)
+                if names is not None and os.fsencode(entry.name) not in names:
+                    continue
+                item = _item(resolver, fd, real, entry)
                 if item is not None:
                     yield item
     finally:
         os.close(fd)
 
 
-def _item(reach: Reach, directory: int, real: bytes, entry: os.DirEntry[str]) -> Item | None:
+def _item(resolver: Resolver, directory: int, real: bytes, entry: os.DirEntry[str]) -> Item | None:
     name = os.fsencode(entry.name)
-    if reach.ruled and not reach.shows(join(real, name)):
+    if resolver.ruled and not resolver.shows(join(real, name)):
         return None
     if not entry.is_symlink():
         return Item(
             name, entry.is_dir(follow_symlinks=False), entry.is_file(follow_symlinks=False), link=False
         )
     try:
-        target = reach.admit(os.open(name, os.O_PATH | os.O_CLOEXEC, dir_fd=directory))
+        target = resolver.admit(resolver.open(name, start=directory))
     except OSError:
         return None
     try:
@@ -81,14 +86,14 @@ def _item(reach: Reach, directory: int, real: bytes, entry: os.DirEntry[str]) ->
     return Item(name, stat.S_ISDIR(mode), stat.S_ISREG(mode), link=True)
 
 
-def walk(reach: Reach, path: bytes, terms: WalkTerms) -> Walk:
+def walk(resolver: Resolver, path: bytes, terms: WalkTerms) -> Walk:
     """What is below a directory; nothing if it is none."""
-    with reach.find(path) as found:
+    with resolver.find(path) as found:
         is_directory = stat.S_ISDIR(os.fstat(found).st_mode)
         real = real_path(found) if terms.follow else b""
-    with reach.find(path, last=terms.follow) as found:
+    with resolver.find(path, last=terms.follow) as found:
         is_directory = is_directory and stat.S_ISDIR(os.fstat(found).st_mode)
-    walking = _Walking(reach, terms)
+    walking = _Walking(resolver, terms)
     if is_directory:
         walking.enter(path, real, 0)
         walking.run()
@@ -98,9 +103,9 @@ def walk(reach: Reach, path: bytes, terms: WalkTerms) -> Walk:
 class _Walking:
     """A walk under way: level by level."""
 
-    def __init__(self, reach: Reach, terms: WalkTerms) -> None:
+    def __init__(self, resolver: Resolver, terms: WalkTerms) -> None:
         self.walk = Walk([], [], truncated=False)
-        self._reach = reach
+        self._resolver = resolver
         self._terms = terms
         self._queue: deque[tuple[bytes, int]] = deque()
         self._entered = 0
@@ -127,7 +132,7 @@ class _Walking:
             path, depth = self._queue.popleft()
             room = self._terms.entries - self._looked_at
             try:
-                found, more = _smallest(items(self._reach, path), room)
+                found, more = _smallest(items(self._resolver, path), room)
             except OSError as error:
                 if not self._fail(path, error):
                     return
@@ -156,7 +161,7 @@ class _Walking:
         real = b""
         if self._terms.follow and depth <= self._terms.depth:
             try:
-                with self._reach.find(path) as found:
+                with self._resolver.find(path) as found:
                     real = real_path(found)
             except OSError as error:
                 self._fail(path, error)

@@ -10,42 +10,43 @@ import stat
 from holdfast.errors import FileUnsupported
 from holdfast.sandbox import Access
 
-from .reach import Reach, Spot, failure
+from .places import failure
+from .resolver import Resolver, Spot
 
 _DIRECTORY = os.O_PATH | os.O_DIRECTORY | os.O_CLOEXEC
 _MODE = 0o777
 """Of a new directory, before the umask."""
 
 
-def make_directory(reach: Reach, path: bytes, *, recursive: bool) -> None:
+def make_directory(resolver: Resolver, path: bytes, *, recursive: bool) -> None:
     """Make a directory; if ``recursive`` with all above it, and it may be there already."""
     if recursive:
-        os.close(make_all(reach, path))
+        os.close(make_all(resolver, path))
     elif path == b"/":
-        raise failure(errno.EEXIST) if reach.follow else FileUnsupported("directory already exists")
+        raise failure(errno.EEXIST) if resolver.follow else FileUnsupported("directory already exists")
     else:
-        with reach.spot(path) as spot:
-            make_one(reach, spot)
+        with resolver.spot(path) as spot:
+            make_one(resolver, spot)
 
 
-def make_one(reach: Reach, spot: Spot) -> None:
+def make_one(resolver: Resolver, spot: Spot) -> None:
     """Make a directory.  That there is something already is said before that it may not be made."""
-    if reach.ruled:
+    if resolver.ruled:
         with contextlib.suppress(FileNotFoundError):
             os.stat(spot.name, dir_fd=spot.directory, follow_symlinks=False)
-            reach.check_spot(spot, Access.READ)
+            resolver.check_spot(spot, Access.READ)
             raise failure(errno.EEXIST)
-        reach.check_spot(spot, Access.WRITE)
+        resolver.check_spot(spot, Access.WRITE)
     os.mkdir(spot.name, _MODE, dir_fd=spot.directory)
 
 
-def make_all(reach: Reach, path: bytes) -> int:
+def make_all(resolver: Resolver, path: bytes) -> int:
     """Make a directory and all above it; return it, for relative paths only.
 
     Step by step, because what was just made must be what the next one is made in.
     """
     try:
-        return _find(reach, path)
+        return _find(resolver, path)
     except OSError as error:
         if error.errno not in (errno.ENOENT, errno.ENOTDIR, errno.ELOOP):
             raise
@@ -53,45 +54,40 @@ def make_all(reach: Reach, path: bytes) -> int:
     fd = os.open(b"/", _DIRECTORY)
     try:
         for index, name in enumerate(names):
-            below = _step(reach, fd, name, last=index == len(names) - 1)
+            below = _step(resolver, fd, name, last=index == len(names) - 1)
             os.close(fd)
             fd = below
-        return reach.admit(os.dup(fd))
+        return resolver.admit(os.dup(fd))
     finally:
         os.close(fd)
 
 
-def _find(reach: Reach, path: bytes) -> int:
-    fd = reach.take(path)
+def _find(resolver: Resolver, path: bytes) -> int:
+    fd = resolver.take(path)
     if stat.S_ISDIR(os.fstat(fd).st_mode):
         return fd
     os.close(fd)
     raise failure(errno.ENOTDIR)
 
 
-def _step(reach: Reach, directory: int, name: bytes, *, last: bool) -> int:
+def _step(resolver: Resolver, directory: int, name: bytes, *, last: bool) -> int:
     """Go into a directory, which is made if there is none."""
-    flags = _DIRECTORY if reach.follow else _DIRECTORY | os.O_NOFOLLOW
     try:
-        return os.open(name, flags, dir_fd=directory)
+        return resolver.enter(name, start=directory)
     except FileNotFoundError:
         pass
     except OSError as error:
-        if last and reach.follow and error.errno in (errno.ENOTDIR, errno.ELOOP):
+        if last and resolver.follow and error.errno in (errno.ENOTDIR, errno.ELOOP):
             raise failure(errno.EEXIST) from None
         raise
     spot = Spot(directory, name)
-    reach.check_spot(spot, Access.WRITE)
+    resolver.check_spot(spot, Access.WRITE)
     try:
         os.mkdir(name, _MODE, dir_fd=directory)
     except FileExistsError:
         # Somebody was faster, or it is a link that leads nowhere.
-        return _enter(name, flags, directory)
+        try:
+            return resolver.enter(name, start=directory)
+        except FileNotFoundError:
+            raise failure(errno.EEXIST) from None
     return os.open(name, _DIRECTORY | os.O_NOFOLLOW, dir_fd=directory)
-
-
-def _enter(name: bytes, flags: int, directory: int) -> int:
-    try:
-        return os.open(name, flags, dir_fd=directory)
-    except FileNotFoundError:
-        raise failure(errno.EEXIST) from None

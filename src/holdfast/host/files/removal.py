@@ -10,7 +10,8 @@ from itertools import islice
 from holdfast.errors import FileRefused, FileUnsupported
 from holdfast.sandbox import Access
 
-from .reach import Reach, Spot, failure, join, real_path
+from .places import failure, join, real_path
+from .resolver import Resolver, Spot
 
 _BATCH = 1000
 """Names taken from a directory at a time: what is removed need not be remembered."""
@@ -18,28 +19,28 @@ _BATCH = 1000
 _INSIDE = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
 
 
-def remove(reach: Reach, path: bytes, *, recursive: bool, force: bool) -> None:
+def remove(resolver: Resolver, path: bytes, *, recursive: bool, force: bool) -> None:
     """Remove a file, a link or a directory; with ``force`` there need not be anything."""
-    if recursive and not reach.follow:
+    if recursive and not resolver.follow:
         raise FileUnsupported("recursive no-follow removal is unsupported")
     try:
-        with reach.spot(path) as spot:  # The root is in no directory, and so is never removed.
-            _remove(reach, spot, recursive=recursive)
+        with resolver.spot(path) as spot:  # The root is in no directory, and so is never removed.
+            _remove(resolver, spot, recursive=recursive)
     except FileNotFoundError:
         if not force:
             raise
 
 
-def _remove(reach: Reach, spot: Spot, *, recursive: bool) -> None:
+def _remove(resolver: Resolver, spot: Spot, *, recursive: bool) -> None:
     mode = os.stat(spot.name, dir_fd=spot.directory, follow_symlinks=False).st_mode
-    if stat.S_ISLNK(mode) and not reach.follow:
-        reach.check_spot(spot, Access.READ)
+    if stat.S_ISLNK(mode) and not resolver.follow:
+        resolver.check_spot(spot, Access.READ)
         raise FileRefused("path contains a symbolic link")
-    reach.check_spot(spot, Access.WRITE)
+    resolver.check_spot(spot, Access.WRITE)
     if not stat.S_ISDIR(mode):
         os.unlink(spot.name, dir_fd=spot.directory)
         return
-    if reach.ruled and not reach.allows_below(join(real_path(spot.directory), spot.name), Access.WRITE):
+    if resolver.ruled and not resolver.allows_below(join(real_path(spot.directory), spot.name), Access.WRITE):
         raise failure(errno.EROFS)
     if recursive:
         _empty(spot)

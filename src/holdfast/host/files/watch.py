@@ -9,11 +9,10 @@ import stat
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
-from . import kernel
-from .reach import failure
+from holdfast.files import MOST_MISSING
 
-MOST_MISSING = 64
-"""Missing paths of one watch, as in the reference."""
+from . import kernel
+from .places import failure
 
 MOST_NAMES = 64
 """Names of one path, as in the reference: each directory of it is watched."""

@@ -7,18 +7,19 @@ import os
 import stat
 
 from holdfast.errors import FileRefused
-from holdfast.files import Metadata, Purpose
+from holdfast.files import FileMetadata, Purpose
 
 from . import kernel
-from .reach import Reach, failure, real_path
+from .places import failure, real_path
+from .resolver import Resolver
 
 _STEP = 1 << 20
 """Bytes of one read while nobody knows how many there are."""
 
 
-def read(reach: Reach, path: bytes, *, at_once: int, limit: int) -> bytes | int:
+def read(resolver: Resolver, path: bytes, *, at_once: int, limit: int) -> bytes | int:
     """A regular file: its bytes, or, if there are more than ``at_once``, its descriptor."""
-    fd = open_regular(reach, path)
+    fd = open_regular(resolver, path)
     try:
         size = os.fstat(fd).st_size
         if size > limit:
@@ -44,51 +45,35 @@ def _read_all(fd: int, most: int, expected: int) -> bytes | None:
     return b"".join(pieces) if count <= most else None
 
 
-def open_regular(reach: Reach, path: bytes) -> int:
+def open_regular(resolver: Resolver, path: bytes) -> int:
     """A regular file, opened for reading.  Whatever else is there is refused without being opened."""
-    if path == b"/" and not reach.follow:
+    if path == b"/" and not resolver.follow:
         raise FileRefused("path must name an entry")
-    with reach.find(path) as found:
+    with resolver.find(path) as found:
         mode = os.fstat(found).st_mode
         if stat.S_ISLNK(mode):
             raise failure(errno.ELOOP)
         if stat.S_ISSOCK(mode):
             raise failure(errno.ENXIO)  # As the kernel says to whoever opens one.
         if not stat.S_ISREG(mode):
-            raise _not_a_file(reach, path)
-        return reach.reopen(found, os.O_RDONLY)
+            raise resolver.not_a_file(path)
+        return resolver.reopen(found, os.O_RDONLY)
 
 
-def write(reach: Reach, path: bytes, data: bytes) -> None:
+def write(resolver: Resolver, path: bytes, data: bytes) -> None:
     """Make a file of these bytes, or put them into the one that is there."""
-    fd = create(reach, path)
+    fd = create(resolver, path)
     try:
         write_all(fd, data)
     finally:
         os.close(fd)
 
 
-def create(reach: Reach, path: bytes, *, regular: bool = False) -> int:
-    """A file to write to, empty; if it has to be ``regular``, nothing else is touched."""
-    if path == b"/" and not reach.follow:
+def create(resolver: Resolver, path: bytes) -> int:
+    """A regular file to write to, empty.  Whatever else is there is refused without being opened."""
+    if path == b"/" and not resolver.follow:
         raise FileRefused("path must name an entry")
-    if reach.follow and not regular:
-        return reach.create(path)
-    fd = reach.create(path, flags=0)
-    try:
-        if not stat.S_ISREG(os.fstat(fd).st_mode):
-            raise _not_a_file(reach, path)
-        os.ftruncate(fd, 0)
-    except BaseException:
-        os.close(fd)
-        raise
-    return fd
-
-
-def _not_a_file(reach: Reach, path: bytes) -> FileRefused:
-    if not reach.follow:
-        return FileRefused("path is not a regular file")
-    return FileRefused(f"path `{path.decode('utf-8', 'replace')}` is not a file")
+    return resolver.create(path)
 
 
 def write_all(fd: int, data: bytes) -> None:
@@ -97,27 +82,27 @@ def write_all(fd: int, data: bytes) -> None:
         rest = rest[os.write(fd, rest) :]
 
 
-def open_for(reach: Reach, path: bytes, purpose: Purpose) -> int:
+def open_for(resolver: Resolver, path: bytes, purpose: Purpose) -> int:
     """A file to be used piece by piece."""
     if purpose is Purpose.READ:
-        return open_regular(reach, path)
-    return create(reach, path, regular=True)
+        return open_regular(resolver, path)
+    return create(resolver, path)
 
 
-def metadata(reach: Reach, path: bytes) -> Metadata:
+def metadata(resolver: Resolver, path: bytes) -> FileMetadata:
     """What is known of something."""
-    with reach.find(path, last=False) as found:
+    with resolver.find(path, last=False) as found:
         facts = os.fstat(found)
         if not stat.S_ISLNK(facts.st_mode):
             return _metadata(found, facts, link=False)
-    if not reach.follow:
+    if not resolver.follow:
         raise FileRefused("path contains a symbolic link")
-    with reach.find(path) as found:
+    with resolver.find(path) as found:
         return _metadata(found, os.fstat(found), link=True)
 
 
-def _metadata(fd: int, facts: os.stat_result, *, link: bool) -> Metadata:
-    return Metadata(
+def _metadata(fd: int, facts: os.stat_result, *, link: bool) -> FileMetadata:
+    return FileMetadata(
         directory=stat.S_ISDIR(facts.st_mode),
         file=stat.S_ISREG(facts.st_mode),
         link=link,
@@ -127,7 +112,7 @@ def _metadata(fd: int, facts: os.stat_result, *, link: bool) -> Metadata:
     )
 
 
-def canonical(reach: Reach, path: bytes) -> bytes:
+def canonical(resolver: Resolver, path: bytes) -> bytes:
     """The path of something that is there, without symbolic links."""
-    with reach.find(path) as found:
+    with resolver.find(path) as found:
         return real_path(found)

@@ -10,12 +10,12 @@ import pytest
 
 from holdfast.errors import FileRefused
 from holdfast.host.files import copying
-from holdfast.host.files.reach import Reach
+from holdfast.host.files.resolver import Resolver
 from holdfast.sandbox import Access
 from tests.fakes.rules import fails, raw, ruled
 from tests.fakes.tree import grow, outline
 
-ANY = Reach()
+ANY = Resolver()
 
 
 @pytest.fixture
@@ -23,8 +23,8 @@ def tree(tmp_path: Path) -> Path:
     return grow(tmp_path).resolve()
 
 
-def copy(source: Path, target: Path, reach: Reach = ANY, *, recursive: bool = True) -> None:
-    copying.copy(reach, raw(source), raw(target), recursive=recursive)
+def copy(source: Path, target: Path, resolver: Resolver = ANY, *, recursive: bool = True) -> None:
+    copying.copy(resolver, raw(source), raw(target), recursive=recursive)
 
 
 def test_a_file_has_its_mode_also_over_another(tree: Path) -> None:
@@ -46,12 +46,54 @@ def test_a_file_copied_onto_itself_stays(tree: Path) -> None:
     assert (tree / "f").read_bytes() == b"hello"
 
 
-def test_a_device_is_written_to_and_keeps_its_mode(tree: Path) -> None:
-    before = os.stat("/dev/null").st_mode
+@pytest.mark.parametrize("existing", [False, True])
+@pytest.mark.parametrize(
+    ("owner", "group", "mode"),
+    [(0, 0, 0o7751), (1234, 0, 0o751), (0, 1234, 0o751), (1234, 1234, 0o751)],
+)
+@pytest.mark.skipif(os.geteuid() != 0, reason="only root can give files away")
+def test_a_copy_of_another_owner_makes_nobody_that_owner(
+    tree: Path, owner: int, group: int, mode: int, *, existing: bool
+) -> None:
+    """Or a program that bob has left as his own would be root's, with bob's bytes in it."""
+    for name in ("f", "d/a"):
+        os.chown(tree / name, owner, group)
+        (tree / name).chmod(0o7751)
+    if existing:
+        (tree / "n").mkdir()
+        (tree / "n" / "a").touch(0o6777)
+        (tree / "g").touch(0o6777)
 
-    copy(tree / "f", Path("/dev/null"))
+    copy(tree / "f", tree / "g")
+    copy(tree / "d", tree / "n")
 
-    assert os.stat("/dev/null").st_mode == before
+    assert [(tree / name).stat().st_mode & 0o7777 for name in ("g", "n/a")] == [mode, mode]
+    assert (tree / "g").read_bytes() == b"hello"
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="only root can give files away")
+def test_a_copy_over_a_file_of_the_same_owner_is_like_its_source(tree: Path) -> None:
+    for name in ("f", "d/a"):
+        os.chown(tree / name, 1234, 1234)
+    (tree / "f").chmod(0o4755)
+
+    copy(tree / "f", tree / "d" / "a")
+
+    facts = (tree / "d" / "a").stat()
+    assert (facts.st_uid, facts.st_mode & 0o7777) == (1234, 0o4755)
+
+
+@pytest.mark.parametrize("mode", [0o4755, 0o2755, 0o7755])
+def test_under_rules_no_copy_runs_as_its_owner(tree: Path, mode: int) -> None:
+    """A command in the same sandbox could not make one either; and somebody may be writing to it already."""
+    (tree / "f").chmod(mode)
+    (tree / "d" / "a").chmod(mode)
+    resolver = ruled(("/", Access.READ), (tree, Access.WRITE))
+
+    copy(tree / "f", tree / "g", resolver)
+    copy(tree / "d", tree / "n", resolver)
+
+    assert [(tree / name).stat().st_mode & 0o7777 for name in ("g", "n/a")] == [0o755, 0o755]
 
 
 def test_a_tree_is_merged_into_what_is_there(tree: Path) -> None:
@@ -94,24 +136,30 @@ def test_what_is_refused(tree: Path) -> None:
         copy(tree / "d", tree / "n", recursive=False)
     with pytest.raises(FileRefused, match="only supports regular files"):
         copy(tree / "fifo", tree / "n")
+    for target in (tree / "fifo", Path("/dev/null")):
+        with pytest.raises(FileRefused, match=f"path `{target}` is not a file"):
+            copy(tree / "f", target)
+    os.mkfifo(tree / "empty" / "a")
+    with pytest.raises(FileRefused, match="path `a` is not a file"):
+        copy(tree / "d", tree / "empty")
     with fails(errno.ENXIO):
-        copy(tree / "f", tree / "fifo")
+        copy(tree / "f", tree / "sock")
 
 
 def test_rules_are_kept_for_everything_in_a_tree(tree: Path) -> None:
-    reach = ruled((tree, Access.READ), (tree / "n", Access.WRITE), (tree / "d" / "sub" / "b", Access.DENY))
+    resolver = ruled((tree, Access.READ), (tree / "n", Access.WRITE), (tree / "d" / "sub" / "b", Access.DENY))
     (tree / "n").mkdir()
 
     with fails(errno.EACCES):
-        copy(tree / "d", tree / "n", reach)
+        copy(tree / "d", tree / "n", resolver)
     with fails(errno.EROFS):
-        copy(tree / "f", tree / "g", reach)
+        copy(tree / "f", tree / "g", resolver)
     with fails(errno.EROFS):
-        copy(tree / "lf", tree / "g", reach)
+        copy(tree / "lf", tree / "g", resolver)
     with fails(errno.EEXIST):
-        copy(tree / "lf", tree / "f", reach)
+        copy(tree / "lf", tree / "f", resolver)
     assert not (tree / "n" / "sub" / "b").exists()
-    copy(tree / "lf", tree / "n" / "link", reach)
+    copy(tree / "lf", tree / "n" / "link", resolver)
     assert os.readlink(tree / "n" / "link") == "f"
 
 

@@ -11,16 +11,16 @@ import pytest
 
 from holdfast.errors import FileUnsupported
 from holdfast.host.files import making
-from holdfast.host.files.reach import Reach
+from holdfast.host.files.resolver import Resolver
 from holdfast.sandbox import Access
 from tests.fakes.rules import fails, raw, ruled
 from tests.fakes.tree import grow
 
-ANY, PLAIN = Reach(), Reach(follow=False)
+ANY, PLAIN = Resolver(), Resolver(follow=False)
 
 
-def make(path: Path, reach: Reach = ANY, *, recursive: bool = True) -> None:
-    making.make_directory(reach, raw(path), recursive=recursive)
+def make(path: Path, resolver: Resolver = ANY, *, recursive: bool = True) -> None:
+    making.make_directory(resolver, raw(path), recursive=recursive)
 
 
 def test_directories_are_made_with_all_above_them(tmp_path: Path) -> None:
@@ -69,17 +69,17 @@ def test_rules_are_kept(tmp_path: Path) -> None:
     root = tmp_path.resolve()
     (root / "in").mkdir()
     (root / "in" / "out").symlink_to(root)
-    reach = ruled(("/", Access.READ), (root / "in", Access.WRITE))
+    resolver = ruled(("/", Access.READ), (root / "in", Access.WRITE))
 
-    make(root / "in" / "a" / "b", reach)
-    make(root / "in" / "c", reach, recursive=False)
-    make(root, reach)
+    make(root / "in" / "a" / "b", resolver)
+    make(root / "in" / "c", resolver, recursive=False)
+    make(root, resolver)
 
     for recursive in (True, False):
         with fails(errno.EROFS):
-            make(root / "in" / "out" / "n", reach, recursive=recursive)
+            make(root / "in" / "out" / "n", resolver, recursive=recursive)
     with fails(errno.EEXIST):
-        make(root, reach, recursive=False)
+        make(root, resolver, recursive=False)
     with fails(errno.EACCES):
         make(root / "in" / "x", ruled((root, Access.DENY)))
     assert os.listdir(root) == ["in"]

@@ -10,16 +10,16 @@ import pytest
 
 from holdfast.errors import FileRefused, FileUnsupported
 from holdfast.host.files import removal
-from holdfast.host.files.reach import Reach
+from holdfast.host.files.resolver import Resolver
 from holdfast.sandbox import Access
 from tests.fakes.rules import fails, raw, ruled
 from tests.fakes.tree import grow, outline
 
-ANY, PLAIN = Reach(), Reach(follow=False)
+ANY, PLAIN = Resolver(), Resolver(follow=False)
 
 
-def remove(path: Path, reach: Reach = ANY, *, recursive: bool = True, force: bool = True) -> None:
-    removal.remove(reach, raw(path), recursive=recursive, force=force)
+def remove(path: Path, resolver: Resolver = ANY, *, recursive: bool = True, force: bool = True) -> None:
+    removal.remove(resolver, raw(path), recursive=recursive, force=force)
 
 
 def test_a_tree_is_removed_and_not_what_its_links_lead_to(tmp_path: Path) -> None:
@@ -76,13 +76,13 @@ def test_what_is_refused(tmp_path: Path) -> None:
 def test_rules_are_asked_before_anything_is_gone(tmp_path: Path) -> None:
     root = grow(tmp_path).resolve()
     before = outline(root)
-    reach = ruled(("/", Access.READ), (root / "d", Access.WRITE), (root / "d" / "sub", Access.READ))
+    resolver = ruled(("/", Access.READ), (root / "d", Access.WRITE), (root / "d" / "sub", Access.READ))
 
     for name in ("d", "d/sub", "f", "ld", "ld/sub/b"):
         with fails(errno.EROFS):
-            remove(root / name, reach)
+            remove(root / name, resolver)
     assert outline(root) == before
-    remove(root / "ld" / "a", reach)
+    remove(root / "ld" / "a", resolver)
     assert not (root / "d" / "a").exists()
 
 

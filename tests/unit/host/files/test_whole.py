@@ -11,12 +11,12 @@ import pytest
 from holdfast.errors import FileRefused
 from holdfast.files import Purpose
 from holdfast.host.files import whole
-from holdfast.host.files.reach import Reach
+from holdfast.host.files.resolver import Resolver
 from holdfast.sandbox import Access
 from tests.fakes.rules import fails, raw, ruled
 from tests.fakes.tree import grow
 
-ANY, PLAIN = Reach(), Reach(follow=False)
+ANY, PLAIN = Resolver(), Resolver(follow=False)
 
 
 @pytest.fixture
@@ -94,16 +94,26 @@ def test_a_file_to_be_replaced_is_empty_and_regular(tree: Path) -> None:
     assert (tree / "f").read_bytes() == b""
     with pytest.raises(FileRefused, match="path `/dev/null` is not a file"):
         whole.open_for(ANY, b"/dev/null", Purpose.REPLACE)
+    with pytest.raises(FileRefused, match=f"path `{tree}/fifo` is not a file"):
+        whole.write(ANY, raw(tree / "fifo"), b"x")
     with pytest.raises(FileRefused, match="path is not a regular file"):
         whole.write(PLAIN, b"/dev/null", b"x")
 
 
+def test_the_memory_of_a_process_is_never_opened() -> None:
+    for purpose in Purpose:
+        with fails(errno.EACCES):
+            whole.open_for(ANY, b"/proc/self/mem", purpose)
+    with fails(errno.EACCES):
+        read("/proc/self/mem")
+
+
 def test_rules_are_kept(tree: Path) -> None:
-    reach = ruled((tree, Access.READ))
+    resolver = ruled((tree, Access.READ))
 
     with fails(errno.EROFS):
-        whole.write(reach, raw(tree / "f"), b"")
-    assert whole.read(reach, raw(tree / "lf"), at_once=9, limit=9) == b"hello"
+        whole.write(resolver, raw(tree / "f"), b"")
+    assert whole.read(resolver, raw(tree / "lf"), at_once=9, limit=9) == b"hello"
 
 
 def test_metadata_of_a_link_is_that_of_its_target(tree: Path) -> None:

@@ -1,0 +1,83 @@
+"""What may be seen of procfs: it shows the server's own memory, variables and open files.
+
+A file system is told by its kind, and a place in it by what the kernel says of its
+mount, never by a path: it may be mounted anywhere, and parts of it on other paths.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+
+from . import kernel
+
+READABLE = frozenset(
+    (
+        b"cpuinfo",
+        b"diskstats",
+        b"filesystems",
+        b"loadavg",
+        b"meminfo",
+        b"stat",
+        b"swaps",
+        b"uptime",
+        b"version",
+        b"vmstat",
+    )
+)
+"""What is about the host, says the same to everybody, and does nothing when it is read."""
+
+_MOUNT = re.compile(rb"mnt_id:\s*(\d+)")
+_ESCAPED = re.compile(rb"\\([0-7]{3})")
+_MEMORY = re.compile(rb"/\d+/(?:task/\d+/)?mem")
+
+
+def has_only(fd: int) -> frozenset[bytes] | None:
+    """The names that may be seen in an open directory; None if it is on another file system."""
+    if not kernel.is_procfs(fd):
+        return None
+    return READABLE if place(fd) == b"/" else frozenset()
+
+
+def is_visible(fd: int) -> bool:
+    """Whether whoever is bound by rules may see what is open; always, if it is on another file system."""
+    if not kernel.is_procfs(fd):
+        return True
+    where = place(fd)
+    return where is not None and (where == b"/" or where[1:] in READABLE)
+
+
+def is_memory(fd: int) -> bool:
+    """Whether what is open is the memory of a process, or may be it."""
+    if not kernel.is_procfs(fd):
+        return False
+    where = place(fd)
+    if where is None:  # In another namespace; there is only its name to go by.
+        return os.path.basename(os.readlink(b"/proc/self/fd/%d" % fd)) == b"mem"
+    return _MEMORY.fullmatch(where) is not None
+
+
+def place(fd: int) -> bytes | None:
+    """Where in its file system something is, as ``/1/mem``; None if its mount is not one of ours."""
+    path = os.readlink(b"/proc/self/fd/%d" % fd)
+    with open(f"/proc/self/fdinfo/{fd}", "rb") as file:
+        number = _MOUNT.search(file.read())
+    with open("/proc/self/mountinfo", "rb") as file:
+        for line in file:
+            fields = line.split(b" ", 5)
+            if number is not None and fields[0] == number[1]:
+                return _inside(_plain(fields[3]), _plain(fields[4]), path)
+    return None
+
+
+def _inside(root: bytes, point: bytes, path: bytes) -> bytes | None:
+    """A path below a mount point, counted from the root of the file system."""
+    point = point.rstrip(b"/")
+    if path != (point or b"/") and not path.startswith(point + b"/"):
+        return None
+    return root.rstrip(b"/") + path[len(point) :].rstrip(b"/") or b"/"
+
+
+def _plain(field: bytes) -> bytes:
+    """A path as it is, without the signs for blanks and the like."""
+    return _ESCAPED.sub(lambda found: bytes((int(found[1], 8),)), field)

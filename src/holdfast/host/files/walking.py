@@ -1,0 +1,135 @@
+"""Ways to a path: without links, or with them for whoever is bound by rules and sees no processes.
+
+procfs has links that lead to whatever a process has open, wherever that is: into
+other namespaces, and past every rule about paths.  So no link of procfs is followed,
+and nothing of a process is passed through, not even on the way to somewhere else.
+"""
+
+from __future__ import annotations
+
+import errno
+import os
+import stat
+
+from . import kernel, procfs, sticky
+from .places import failure
+
+MOST_LINKS = 40
+"""As many as the kernel follows in one path."""
+
+_HERE = -100
+_PATH = os.O_PATH | os.O_CLOEXEC
+_DIRECTORY = _PATH | os.O_DIRECTORY
+
+
+def open_path(path: bytes, *, start: int | None = None, last: bool = True) -> int:
+    """What is at a path, as a descriptor that opens nothing; with ``last`` a link at its end is followed.
+
+    Args:
+        start: The directory that a relative path is relative to.
+
+    Raises:
+        OSError: It is not there, or is part of a process.
+    """
+    flags = _PATH if last else _PATH | os.O_NOFOLLOW
+    try:
+        fd = kernel.open_resolved(_HERE if start is None else start, path, flags, kernel.NO_SYMLINKS)
+    except FileNotFoundError:
+        raise
+    except OSError:
+        # There is a link on the way, or the kernel cannot do this; or it says what is wrong with
+        # something that is not there for us.
+        return follow_links(path, start=start, last=last)
+    return visible(fd)
+
+
+def visible(fd: int) -> int:
+    """The descriptor, unless it is one of a process: then it is closed, and was not there."""
+    try:
+        if procfs.is_visible(fd):
+            return fd
+    except BaseException:
+        os.close(fd)
+        raise
+    os.close(fd)
+    raise failure(errno.ENOENT)
+
+
+def follow_links(path: bytes, *, start: int | None = None, last: bool = True) -> int:
+    """Walk name by name: for links, and for kernels that cannot resolve a path at once."""
+    fd = _first(path, start)
+    names = _names(path)
+    links = 0
+    try:
+        while names:
+            name = names.pop()
+            below = visible(os.open(name, _PATH | os.O_NOFOLLOW, dir_fd=fd))
+            if not stat.S_ISLNK(os.fstat(below).st_mode) or not (names or last):
+                os.close(fd)
+                fd = below
+                continue
+            links += 1
+            target = _target(fd, below)
+            if links > MOST_LINKS:
+                raise failure(errno.ELOOP)
+            names += _names(target)
+            if target.startswith(b"/"):
+                os.close(fd)
+                fd = _first(target, None)
+    except BaseException:
+        os.close(fd)
+        raise
+    return fd
+
+
+def _first(path: bytes, start: int | None) -> int:
+    if start is None or path.startswith(b"/"):
+        return os.open(b"/", _DIRECTORY)
+    return os.dup(start)
+
+
+def _names(path: bytes) -> list[bytes]:
+    """The names of a path, the first one last; behind a slash at the end there has to be a directory."""
+    names = [name for name in path.split(b"/") if name]
+    if path.endswith(b"/"):
+        names.append(b".")
+    return names[::-1]
+
+
+def _target(directory: int, link: int) -> bytes:
+    """Where a link leads to.  Closes its descriptor."""
+    try:
+        if not sticky.may_follow(os.fstat(directory), os.fstat(link)):
+            raise failure(errno.EACCES)
+        return os.readlink(b"", dir_fd=link)
+    finally:
+        os.close(link)
+
+
+# Without links.
+
+
+def open_beneath(directory: int | None, path: bytes) -> int:
+    """A directory, for relative paths only, on a way without links: from the root, or below a directory."""
+    try:
+        if directory is None:
+            return kernel.open_resolved(-100, path, _DIRECTORY, kernel.NO_SYMLINKS)
+        return kernel.open_resolved(directory, path, _DIRECTORY, kernel.NO_SYMLINKS | kernel.BENEATH)
+    except OSError as error:
+        if error.errno == errno.ELOOP:
+            raise failure(errno.ENOTDIR) from None
+        if not kernel.is_missing(error):
+            raise
+    return step_by_step(directory, path)
+
+
+def step_by_step(directory: int | None, path: bytes) -> int:
+    """Walk without links, for kernels that cannot resolve a path at once."""
+    fd = os.open(b"/", _DIRECTORY) if directory is None else os.dup(directory)
+    for name in filter(None, path.split(b"/")):
+        try:
+            below = os.open(name, _DIRECTORY | os.O_NOFOLLOW, dir_fd=fd)
+        finally:
+            os.close(fd)
+        fd = below
+    return fd
