@@ -58,7 +58,7 @@ class Protection(IntEnum):
 
     NONE = 0
     SOFT = 1
-    """By whoever looks on; a program that races against them may get through."""
+    """By the server, which makes the calls of the command that change files, or refuses them."""
     HARD = 2
     """By the kernel."""
 
@@ -124,6 +124,14 @@ class Rules:
                 return Access.DENY
             path = parent(path)
         return self._access[path]
+
+    def covers(self, path: str) -> bool:
+        """Whether there is any rule for an absolute path, or for a directory above it."""
+        while path not in self._access:
+            if path == "/":
+                return False
+            path = parent(path)
+        return True
 
     def within(self, other: Rules) -> Rules:
         """What both allow: for each path the less of the two."""

@@ -63,6 +63,17 @@ def test_the_longest_rule_above_a_path_counts(path: str, access: Access) -> None
     assert found.access(path) is access
 
 
+def test_what_some_rule_is_about_is_covered_and_nothing_else() -> None:
+    """Also if the rule denies it."""
+    rules = Rules([Rule("/a/b", Access.DENY)])
+
+    assert [path for path in ("/", "/a", "/a/b", "/a/b/c", "/a/bc") if rules.covers(path)] == [
+        "/a/b",
+        "/a/b/c",
+    ]
+    assert Rules([Rule("/", Access.READ)]).covers("/x")
+
+
 def test_what_is_not_listed_is_denied() -> None:
     assert Rules([]).access("/") is DENY
     assert Rules([]).access("/a/b") is DENY

@@ -1,4 +1,4 @@
-"""What a warden needs to put a command into its sandbox."""
+"""What a shim needs to put a command into its sandbox."""
 
 from __future__ import annotations
 
@@ -6,6 +6,9 @@ import os
 from dataclasses import dataclass, field
 
 from holdfast.sandbox import Denial
+
+_KEEPERS = 2
+"""Bubblewrap, and the first process inside."""
 
 
 class Held:
@@ -37,8 +40,12 @@ class Cage:
     """What to tell it."""
     masks: tuple[bytes, ...] = ()
     """Directories to make for it, and to take away."""
+    network: bool = False
+    """Whether the network may be used."""
+    domain: bool = False
+    """Whether Landlock keeps, under bubblewrap, what mounts cannot: writes to named pipes."""
     rules: tuple[bytes, ...] = ()
-    """For the witness: a letter and a path each."""
+    """For the witness, and for that domain: a letter and a path each."""
     witness: bool = False
     guard: bool = False
     """Whether the witness also refuses what the kernel cannot."""
@@ -52,7 +59,7 @@ class Cage:
 
     def caged(self) -> Caged:
         """The account of one command in it, which is empty yet."""
-        return Caged(exact=self.witness)
+        return Caged(exact=self.witness, keepers=0 if self.wrapper is None else _KEEPERS)
 
 
 @dataclass(slots=True)
@@ -62,3 +69,5 @@ class Caged:
     exact: bool
     """Whether there is a witness."""
     denials: list[Denial] = field(default_factory=list)
+    keepers: int = 0
+    """Processes of its tree that are not the command's: they keep the sandbox."""

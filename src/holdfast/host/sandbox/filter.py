@@ -14,7 +14,10 @@ from holdfast.value import value
 _LOAD, _JUMP_EQUAL, _JUMP_FROM, _JUMP_SET, _AND, _RETURN = 0x20, 0x15, 0x35, 0x45, 0x54, 0x06
 _ALLOW, _NOTIFY, _ERRNO = 0x7FFF0000, 0x7FC00000, 0x00050000
 _EPERM, _ENOSYS = 1, 38
-_NEW_USER, _NEW_MOUNTS = 0x10000000, 0x00020000
+_NEW_NAMESPACES = 0x7E020000
+"""Of the flags of clone and unshare: each kind of namespace but that of time, which clone has no flag for."""
+_NEW_TIME = 0x80
+"""Of the flags of unshare.  In those of clone the bit is part of a signal's number."""
 
 _AF_UNIX = 1
 _SOCK_STREAM, _SOCK_SEQPACKET, _SOCK_TYPES = 1, 5, 0xF
@@ -34,30 +37,31 @@ class Machine:
 
 
 _X86_64 = {
-    "open": 2, "socket": 41, "connect": 42, "accept": 43, "sendto": 44, "bind": 49, "listen": 50,
-    "socketpair": 53, "clone": 56, "truncate": 76, "rename": 82, "mkdir": 83, "rmdir": 84, "creat": 85,
-    "link": 86, "unlink": 87, "symlink": 88, "chmod": 90, "chown": 92, "lchown": 94, "ptrace": 101,
-    "utime": 132, "mknod": 133, "pivot_root": 155, "mount": 165, "umount2": 166, "setxattr": 188,
-    "lsetxattr": 189, "removexattr": 197, "lremovexattr": 198, "utimes": 235, "add_key": 248,
-    "request_key": 249, "keyctl": 250, "openat": 257, "mkdirat": 258, "mknodat": 259, "fchownat": 260,
-    "futimesat": 261, "unlinkat": 263, "renameat": 264, "linkat": 265, "symlinkat": 266, "fchmodat": 268,
-    "unshare": 272, "utimensat": 280, "accept4": 288, "prlimit64": 302, "open_by_handle_at": 304,
-    "sendmmsg": 307, "setns": 308, "process_vm_readv": 310, "process_vm_writev": 311, "renameat2": 316,
-    "io_uring_setup": 425, "io_uring_enter": 426, "io_uring_register": 427, "open_tree": 428,
-    "move_mount": 429, "fsopen": 430, "fsmount": 432, "fspick": 433, "clone3": 435, "openat2": 437,
-    "pidfd_getfd": 438, "mount_setattr": 442, "fchmodat2": 452,
+    "open": 2, "ioctl": 16, "socket": 41, "connect": 42, "accept": 43, "sendto": 44, "bind": 49,
+    "listen": 50, "socketpair": 53, "clone": 56, "truncate": 76, "rename": 82, "mkdir": 83, "rmdir": 84,
+    "creat": 85, "link": 86, "unlink": 87, "symlink": 88, "chmod": 90, "fchmod": 91, "chown": 92,
+    "lchown": 94, "ptrace": 101, "utime": 132, "mknod": 133, "pivot_root": 155, "mount": 165, "umount2": 166,
+    "setxattr": 188, "lsetxattr": 189, "removexattr": 197, "lremovexattr": 198, "utimes": 235,
+    "add_key": 248, "request_key": 249, "keyctl": 250, "openat": 257, "mkdirat": 258, "mknodat": 259,
+    "fchownat": 260, "futimesat": 261, "unlinkat": 263, "renameat": 264, "linkat": 265, "symlinkat": 266,
+    "fchmodat": 268, "unshare": 272, "utimensat": 280, "accept4": 288, "prlimit64": 302,
+    "open_by_handle_at": 304, "sendmmsg": 307, "setns": 308, "process_vm_readv": 310,
+    "process_vm_writev": 311, "renameat2": 316, "io_uring_setup": 425, "io_uring_enter": 426,
+    "io_uring_register": 427, "open_tree": 428, "move_mount": 429, "fsopen": 430, "fsconfig": 431,
+    "fsmount": 432, "fspick": 433, "clone3": 435, "openat2": 437, "pidfd_getfd": 438, "mount_setattr": 442,
+    "fchmodat2": 452, "open_tree_attr": 467,
 }  # fmt: skip
 _AARCH64 = {
-    "setxattr": 5, "lsetxattr": 6, "removexattr": 14, "lremovexattr": 15, "mknodat": 33, "mkdirat": 34,
-    "unlinkat": 35, "symlinkat": 36, "linkat": 37, "renameat": 38, "umount2": 39, "mount": 40,
-    "pivot_root": 41, "truncate": 45, "fchmodat": 53, "fchownat": 54, "openat": 56, "utimensat": 88,
-    "unshare": 97, "ptrace": 117, "socket": 198, "socketpair": 199, "bind": 200, "listen": 201,
-    "accept": 202, "connect": 203, "sendto": 206, "add_key": 217, "request_key": 218, "keyctl": 219,
-    "clone": 220, "accept4": 242, "prlimit64": 261, "open_by_handle_at": 265, "setns": 268, "sendmmsg": 269,
-    "process_vm_readv": 270, "process_vm_writev": 271, "renameat2": 276, "io_uring_setup": 425,
-    "io_uring_enter": 426, "io_uring_register": 427, "open_tree": 428, "move_mount": 429, "fsopen": 430,
-    "fsmount": 432, "fspick": 433, "clone3": 435, "openat2": 437, "pidfd_getfd": 438, "mount_setattr": 442,
-    "fchmodat2": 452,
+    "setxattr": 5, "lsetxattr": 6, "removexattr": 14, "lremovexattr": 15, "ioctl": 29, "mknodat": 33,
+    "mkdirat": 34, "unlinkat": 35, "symlinkat": 36, "linkat": 37, "renameat": 38, "umount2": 39, "mount": 40,
+    "pivot_root": 41, "truncate": 45, "fchmod": 52, "fchmodat": 53, "fchownat": 54, "openat": 56,
+    "utimensat": 88, "unshare": 97, "ptrace": 117, "socket": 198, "socketpair": 199, "bind": 200,
+    "listen": 201, "accept": 202, "connect": 203, "sendto": 206, "add_key": 217, "request_key": 218,
+    "keyctl": 219, "clone": 220, "accept4": 242, "prlimit64": 261, "open_by_handle_at": 265, "setns": 268,
+    "sendmmsg": 269, "process_vm_readv": 270, "process_vm_writev": 271, "renameat2": 276,
+    "io_uring_setup": 425, "io_uring_enter": 426, "io_uring_register": 427, "open_tree": 428,
+    "move_mount": 429, "fsopen": 430, "fsconfig": 431, "fsmount": 432, "fspick": 433, "clone3": 435,
+    "openat2": 437, "pidfd_getfd": 438, "mount_setattr": 442, "fchmodat2": 452, "open_tree_attr": 467,
 }  # fmt: skip
 MACHINES = {"x86_64": Machine(0xC000003E, _X86_64), "aarch64": Machine(0xC00000B7, _AARCH64)}
 
@@ -68,8 +72,8 @@ _NEVER = (
 """What no sandbox allows: ways into other processes, around this filter, and to secrets of the kernel's."""
 
 _MOUNTS = (
-    "mount", "umount2", "pivot_root", "setns", "open_tree", "move_mount", "fsopen", "fspick", "fsmount",
-    "mount_setattr",
+    "mount", "umount2", "pivot_root", "setns", "open_tree", "open_tree_attr", "move_mount", "fsopen",
+    "fsconfig", "fspick", "fsmount", "mount_setattr",
 )  # fmt: skip
 _NETWORK = ("connect", "accept", "accept4", "bind", "listen", "sendmmsg")
 _CHANGES = (
@@ -81,6 +85,22 @@ _ATTRIBUTES = (
     "utimensat", "setxattr", "lsetxattr", "removexattr", "lremovexattr",
 )  # fmt: skip
 
+_MODES = {"chmod": 1, "fchmod": 1, "fchmodat": 2, "fchmodat2": 2}
+"""Calls that change the mode of a file, and which argument has it."""
+_SET_UID = 0o4000
+"""A file that is made with this bit is empty, and the kernel takes it away when something is written."""
+
+_CLONES = (0x40049409, 0x4020940D, 0xC0189436)
+"""FICLONE and its kin: they belong to every file system, though they have the letter of btrfs."""
+_OWN_COMMANDS = (0x9400, 0xBC00)
+"""The letters of btrfs and bcachefs, which make, copy and remove whole trees by ``ioctl``.
+
+A directory that was opened to be read is enough for it, and Landlock is not asked.
+"""
+_FOR_GOOD = (0x40186F04, 0x40806685, 0x800C6613)
+"""Commands of other file systems that are refused: a new name on OCFS2, verity and encryption of files."""
+_LETTER = 0xFF00
+
 
 def program(
     machine: Machine,
@@ -90,15 +110,19 @@ def program(
     files: bool,
     attributes: bool = False,
     namespaces: bool = True,
+    binds: bool = False,
 ) -> bytes:
     """The filter.
 
     Args:
         network: Whether the network may be used.
-        namespaces: Whether there may be further namespaces inside.
+        namespaces: Whether there may be further namespaces inside, with powers of their own: to mount
+            control groups, for one.
         witness: Whether somebody is told of what is refused.
-        files: Whether changes to files are worth telling.
-        attributes: The same for changes of their attributes.
+        files: Whether files are restricted: then changes to them are told, none becomes a program that runs
+            as its owner, and file systems make no trees by commands of their own.
+        attributes: Whether changes of their attributes are told, too.
+        binds: Whether somebody is asked before a socket gets an address, which may be a name among files.
     """
     refuse = _NOTIFY if witness else _ERRNO | _EPERM
     lines = [
@@ -115,8 +139,8 @@ def program(
     if not namespaces:
         for name in _MOUNTS:
             lines += _call(machine, name, [(_RETURN, 0, 0, _ERRNO | _EPERM)])
-        for name in ("unshare", "clone"):
-            lines += _call(machine, name, _if_any(0, _NEW_USER | _NEW_MOUNTS, _ERRNO | _EPERM))
+        lines += _call(machine, "unshare", _if_any(0, _NEW_NAMESPACES | _NEW_TIME, _ERRNO | _EPERM))
+        lines += _call(machine, "clone", _if_any(0, _NEW_NAMESPACES, _ERRNO | _EPERM))
         # Its flags cannot be seen from here.  Who is told that there is no such call takes the older one.
         lines += _call(machine, "clone3", [(_RETURN, 0, 0, _ERRNO | _ENOSYS)])
     if not network:
@@ -125,6 +149,13 @@ def program(
         lines += _call(machine, "sendto", _unless_zero(4, refuse))
         for name in _NETWORK:
             lines += _call(machine, name, [(_RETURN, 0, 0, refuse)])
+    elif binds:
+        lines += _call(machine, "bind", [(_RETURN, 0, 0, _NOTIFY)])
+    if files:
+        for name, mode in _MODES.items():
+            seen = _NOTIFY if witness and attributes and name in _ATTRIBUTES else _ALLOW
+            lines += _call(machine, name, _if_any(mode, _SET_UID, _ERRNO | _EPERM, otherwise=seen))
+        lines += _call(machine, "ioctl", _no_trees())
     if witness and files:
         lines += _call(machine, "open", _if_any(1, _WRITING, _NOTIFY))
         lines += _call(machine, "openat", _if_any(2, _WRITING, _NOTIFY))
@@ -176,8 +207,22 @@ def _unless_zero(number: int, refuse: int) -> list[_Line]:
     ]
 
 
-def _if_any(number: int, bits: int, then: int) -> list[_Line]:
-    return [*_argument(number), (_JUMP_SET, 0, 1, bits), (_RETURN, 0, 0, then), (_RETURN, 0, 0, _ALLOW)]
+def _if_any(number: int, bits: int, then: int, *, otherwise: int = _ALLOW) -> list[_Line]:
+    return [*_argument(number), (_JUMP_SET, 0, 1, bits), (_RETURN, 0, 0, then), (_RETURN, 0, 0, otherwise)]
+
+
+def _no_trees() -> list[_Line]:
+    """File systems take no commands of their own that change something for good."""
+    refused, allowed = (_RETURN, 0, 0, _ERRNO | _EPERM), (_RETURN, 0, 0, _ALLOW)
+    lines = _argument(1)
+    for clone in _CLONES:
+        lines += [(_JUMP_EQUAL, 0, 1, clone), allowed]
+    for number in _FOR_GOOD:
+        lines += [(_JUMP_EQUAL, 0, 1, number), refused]
+    lines += [(_AND, 0, 0, _LETTER)]
+    for letter in _OWN_COMMANDS:
+        lines += [(_JUMP_EQUAL, 0, 1, letter), refused]
+    return [*lines, allowed]
 
 
 def _only_on_itself() -> list[_Line]:

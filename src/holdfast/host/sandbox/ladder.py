@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import os
 import platform
+import re
 import shutil
 import stat
 from collections import OrderedDict
@@ -24,16 +25,25 @@ from .filter import MACHINES, Machine, program
 from .mounts import arguments, masks
 from .placeholder import Placeholder, places
 from .rules import EVERYTHING, resolve
-from .trial import Trial
+from .search import Search
+from .trial import PATIENCE, Trial
 
 _READ_ALL = Rules([Rule("/", Access.READ)])
 _KEPT = 64
 """Rulesets, and lists of arguments, that are kept for the next command with the same rules."""
 
-_LINKS = "a protected name that is a symbolic link can be removed by a program that races against the server"
+_KEPT_BYTES = 64 << 10
+"""Of one of them, about; larger ones are made anew each time: clients say how large they are."""
+
+_LINKS = "a protected name that is a symbolic link is kept by the server, not by the kernel"
+_PIPES = "named pipes of the host can be written to, as far as their permissions allow it"
+_PIPES_BELOW = "named pipes can be written to in places that are read-only below writable ones"
 
 _OF_THE_HOST = ("acpi", "asound", "bus", "driver", "fs", "irq", "scsi", "sys", "sysrq-trigger")
 """In ``/proc``.  What else is there cannot be written, or asks for powers that nobody has inside."""
+
+_RULE = 256
+"""Bytes of a rule and what is known of its place, beside the paths."""
 
 _LETTERS = {Access.DENY: b"d", Access.READ: b"r", Access.WRITE: b"w"}
 
@@ -41,28 +51,44 @@ _LETTERS = {Access.DENY: b"d", Access.READ: b"r", Access.WRITE: b"w"}
 class Ladder:
     """Makes cages."""
 
-    def __init__(self, helper: str | None, *, only: Backing | None = None, off: bool = False) -> None:
+    def __init__(
+        self,
+        helper: str | None,
+        *,
+        only: Backing | None = None,
+        off: bool = False,
+        patience: float = PATIENCE,
+    ) -> None:
         """
         Args:
-            helper: The compiled nursery, if any: the witness, and the first in bubblewrap's sandboxes.
+            helper: The compiled fork server, if any: the witness, and the first in bubblewrap's sandboxes.
             only: The one way that may be used.
             off: Use none.
+            patience: Seconds for what is tried out; what has not ended then does not work.
         """
         self._helper = helper
         self._bubblewrap: str | None = None
         self._machine = MACHINES.get(platform.machine())
+        self._domains = landlock.version() >= landlock.LEAST
         self._kept: OrderedDict[object, Held] = OrderedDict()
         self._hidden: list[Placeholder] = []
         self._lock = Lock()  # Cages are made in threads.
         self._proc = _of_the_host()
         self._only, self._off = only, off
+        self._patience = patience
+        self._probing = Lock()
         self._found: Guarantees | None = None
         self._findings: dict[Backing, str] = {}
         # They run while others get ready; what they found is asked for later.
-        self._witness = Trial([self._helper, "probe"]) if self._helper and not off else None
+        self._witness = Trial([self._helper, "probe"], within=patience) if self._helper and not off else None
         self._bubblewrap_trial = None if off or only is Backing.LANDLOCK else self._try_out_bubblewrap()
 
     # What works.
+
+    @property
+    def tried_out(self) -> bool:
+        """Whether ``guarantees`` and ``findings`` would answer at once."""
+        return self._found is not None or all(trial.over for trial in self._trials())
 
     @property
     def findings(self) -> dict[Backing, str]:
@@ -72,10 +98,17 @@ class Ladder:
 
     @property
     def guarantees(self) -> Guarantees:
-        """What sandboxes are worth on this host, as it was found when this was made."""
-        if self._found is None:
-            self._found = self._probe()
-        return self._found
+        """What sandboxes are worth on this host, as it was found when this was made.
+
+        Until it is known this waits, no longer than the patience that was given.
+        """
+        with self._probing:
+            if self._found is None:
+                self._found = self._probe()
+            return self._found
+
+    def _trials(self) -> list[Trial]:
+        return [trial for trial in (self._witness, self._bubblewrap_trial) if trial is not None]
 
     def _probe(self) -> Guarantees:
         if self._off:
@@ -85,11 +118,12 @@ class Ladder:
         self._findings = {way: check() for way, check in ways.items() if self._only in (None, way)}
         reasons = "; ".join(f"{way.value}: {reason}" for way, reason in self._findings.items() if reason)
         if self._findings.get(Backing.BUBBLEWRAP) == "":
-            return Guarantees(Backing.BUBBLEWRAP, Protection.HARD, exact=witness, weaknesses=(_LINKS,))
+            weak = (_LINKS, _PIPES_BELOW if self._domains else _PIPES, landlock.LOCKS, landlock.GROUPS)
+            return Guarantees(Backing.BUBBLEWRAP, Protection.HARD, exact=witness, weaknesses=weak)
         if self._findings.get(Backing.LANDLOCK) == "":
             protection = Protection.SOFT if witness else Protection.NONE
-            weak = tuple(landlock.weaknesses(landlock.version()))
-            return Guarantees(Backing.LANDLOCK, protection, exact=witness, weaknesses=weak, reason=reasons)
+            known = tuple(landlock.weaknesses(landlock.version()))
+            return Guarantees(Backing.LANDLOCK, protection, exact=witness, weaknesses=known, reason=reasons)
         return Guarantees(None, reason=reasons)
 
     def _try_out_bubblewrap(self) -> Trial | None:
@@ -98,13 +132,13 @@ class Ladder:
             return None
         self._bubblewrap = found
         told = arguments(_READ_ALL, network=False, hidden="")
-        return Trial([found, *told, "--", self._helper, "probe"])
+        return Trial([found, *told, "--", self._helper, "probe"], within=self._patience)
 
     def _try_bubblewrap(self) -> str:
         if self._machine is None:
             return f"system calls of {platform.machine()} are not known"
         if self._helper is None:
-            return "the nursery is not compiled: install a C compiler, then install holdfast again"
+            return "the fork server is not compiled: install a C compiler, then install holdfast again"
         if self._bubblewrap_trial is None:
             return "bwrap is not installed: install the package bubblewrap"
         return self._bubblewrap_trial.failure()
@@ -123,18 +157,19 @@ class Ladder:
 
     # Cages.
 
-    def cage(self, sandbox: Sandbox, tmpdir: str | None) -> Cage:
-        """What keeps ``sandbox``.  It asks the disk, and may take as long as that does.
+    def cage(self, sandbox: Sandbox, tmpdir: str | None, search: Search | None = None) -> Cage:
+        """What keeps ``sandbox``.  It asks the disk, for as long as ``search`` allows.
 
         Raises:
             BadRequest: A pattern cannot be looked for.
+            LimitReached: There is too much to look for.
             SandboxUnavailable: It cannot be kept on this host.
         """
         if self.guarantees.backing is None or self._machine is None:
             raise SandboxUnavailable(self.guarantees.reason)
         if sandbox.entries is None:
             return self._without_files(sandbox, self._machine)
-        rules = resolve(sandbox, tmpdir)
+        rules = resolve(sandbox, tmpdir, search)
         if self.guarantees.backing is Backing.BUBBLEWRAP:
             return self._bubblewraps(sandbox, rules, self._machine)
         return self._landlocks(sandbox, rules, self._machine)
@@ -152,19 +187,29 @@ class Ladder:
         witness = self.guarantees.exact
         assert self._bubblewrap is not None
         links = [rule.path for rule in rules.rules if rule.link]
-        if links and sandbox.least > (Protection.SOFT if witness else Protection.NONE):
+        guard = witness and _can_guard(platform.release())
+        if links and sandbox.least > (Protection.SOFT if guard else Protection.NONE):
             raise SandboxUnavailable(f"{links[0]!r} is a symbolic link, which no mount can cover")
         hidden = self._unreadable(rules)
         told = arguments(rules, network=sandbox.network, hidden=hidden, proc=self._proc)
         data = b"".join(os.fsencode(word) + b"\0" for word in told)
         return Cage(
-            program(machine, network=sandbox.network, witness=witness, files=True, attributes=True),
+            program(
+                machine,
+                network=sandbox.network,
+                witness=witness,
+                files=True,
+                attributes=True,
+                namespaces=False,
+            ),
             wrapper=os.fsencode(self._bubblewrap),
-            arguments=self._keep(data, lambda: _file(data)),
+            arguments=self._keep(data, lambda: _file(data), size=len(data)),
             masks=tuple(map(os.fsencode, masks(rules))),
-            rules=_texts(rules) if witness else (),
+            network=sandbox.network,
+            domain=self._domains,
+            rules=_texts(rules),
             witness=witness,
-            guard=witness and bool(links),
+            guard=guard and bool(links),
         )
 
     def _landlocks(self, sandbox: Sandbox, rules: Rules, machine: Machine) -> Cage:
@@ -180,14 +225,18 @@ class Ladder:
                 f" not as well as was asked for; `{most}` is all it can do"
             )
         witness = self.guarantees.exact
+        guard = witness and bool(writable)
         return Cage(
-            program(machine, network=sandbox.network, witness=witness, files=True, namespaces=False),
-            ruleset=self._keep((rules, _identity(rules)), lambda: landlock.ruleset(rules)),
+            program(
+                machine, network=sandbox.network, witness=witness, files=True, namespaces=False, binds=guard
+            ),
+            network=sandbox.network,
+            ruleset=self._keep((rules, _identity(rules)), lambda: landlock.ruleset(rules), size=_size(rules)),
             rules=(*_texts(rules), *(b"w" + os.fsencode(path) for path in landlock.DEVICES))
             if witness
             else (),
             witness=witness,
-            guard=witness and bool(writable),
+            guard=guard,
             powerless=True,
         )
 
@@ -195,9 +244,11 @@ class Ladder:
         """Landlock without any rule about files: processes outside are out of reach."""
         if landlock.version() < landlock.LEAST:
             return None
-        return self._keep(EVERYTHING, partial(landlock.ruleset, EVERYTHING))
+        return self._keep(EVERYTHING, partial(landlock.ruleset, EVERYTHING), size=0)
 
-    def _keep(self, key: object, make: Callable[[], int]) -> Held:
+    def _keep(self, key: object, make: Callable[[], int], *, size: int) -> Held:
+        if size > _KEPT_BYTES:
+            return Held(make())
         with self._lock:
             held = self._kept.get(key)
             if held is None:
@@ -227,7 +278,8 @@ class Ladder:
 
     def close(self) -> None:
         """Give everything back.  May be called twice."""
-        _ = self.guarantees  # Or what was tried out would never be reaped.
+        for trial in self._trials():
+            trial.stop()
         self._kept.clear()
         while self._hidden:
             self._hidden.pop().remove()
@@ -235,9 +287,24 @@ class Ladder:
 
 def _texts(rules: Rules) -> tuple[bytes, ...]:
     """The rules as the witness reads them."""
-    return tuple(
-        (b"m" if rule.missing else _LETTERS[rule.access]) + os.fsencode(rule.path) for rule in rules.rules
-    )
+    return tuple(_letter(rule) + os.fsencode(rule.path) for rule in rules.rules)
+
+
+def _letter(rule: Rule) -> bytes:
+    if rule.missing:
+        return b"m"
+    return b"l" if rule.link else _LETTERS[rule.access]
+
+
+def _can_guard(release: str) -> bool:
+    """Whether the kernel lets a witness hand descriptors over; one with Landlock always does."""
+    numbers = re.match(r"(\d+)\.(\d+)", release)
+    return numbers is not None and (int(numbers[1]), int(numbers[2])) >= (5, 9)
+
+
+def _size(rules: Rules) -> int:
+    """How much it takes to keep them, about."""
+    return sum(_RULE + len(rule.path) + sum(map(len, rule.aliases)) for rule in rules.rules)
 
 
 def _identity(rules: Rules) -> tuple[tuple[int, int], ...]:

@@ -30,8 +30,15 @@ _OF_FILES = _EXECUTE | _WRITE_FILE | _READ_FILE | _TRUNCATE | _IOCTL_DEV
 
 LEAST = 3
 """The version from which a file cannot be cut short any more by whoever may not write it."""
+COMMANDS = 5
+"""The version from which devices that may only be read take no commands."""
 SCOPES = 6
 """The version from which signals and abstract sockets stay inside."""
+
+LOCKS = "locks and leases can be held on whatever can be read"
+"""True of every sandbox: the kernel asks for no more than an open file."""
+GROUPS = "programs can be left in writable places that run with the group of the server (set-gid)"
+"""True of every sandbox: for directories the same bit means something else, which is often needed."""
 
 DEVICES = ("/dev/null", "/dev/zero", "/dev/full", "/dev/random", "/dev/urandom", "/dev/tty")
 """What every command may write to."""
@@ -94,18 +101,23 @@ def weaknesses(known: int) -> list[str]:
     """What is possible although no rule allows it."""
     found = [
         "attributes of files (mode, owner, times, extended attributes) can be changed everywhere",
-        "names and attributes of files can be seen everywhere",
-        "processes of the host can be seen, and the priority of those of the same user be changed",
+        "names and attributes of files can be seen everywhere, and directories be watched",
+        "processes of the host can be seen, and priority and processors of those of the same user be changed",
         "System V shared memory, semaphores and message queues of the same user can be used",
+        LOCKS,
+        GROUPS,
     ]
+    if known < COMMANDS:
+        found.append("devices that can be read can be given commands (ioctl)")
     if known < SCOPES:
         found.append("processes outside can be sent signals")
+        found.append("abstract sockets of the host can be reached if the network is on")
     return found
 
 
 def _handled(known: int) -> int:
     rights = _FIRST | _REFER | _TRUNCATE
-    return rights | _IOCTL_DEV if known >= 5 else rights
+    return rights | _IOCTL_DEV if known >= COMMANDS else rights
 
 
 def _create(handled: int, scoped: int) -> int:

@@ -23,7 +23,10 @@ def arguments(rules: Rules, *, network: bool, hidden: str, proc: Sequence[str] =
     for path in proc:
         told += ["--ro-bind", path, path]
     shut: list[str] = ["/"] if top is Access.DENY else []
-    mounts = {rule.path: list(_mount(rule, rules, shut, hidden)) for rule in rules.rules if not rule.link}
+    ways = _ways(rules)
+    mounts = {
+        rule.path: list(_mount(rule, rules, ways, shut, hidden)) for rule in rules.rules if not rule.link
+    }
     mounts = {path: list(_bind(Access.WRITE, path)) for path in pinned(rules)} | {
         path: mount for path, mount in mounts.items() if mount
     }
@@ -36,7 +39,7 @@ def arguments(rules: Rules, *, network: bool, hidden: str, proc: Sequence[str] =
     return [*told, "--cap-drop", "ALL"]
 
 
-def _mount(rule: Rule, rules: Rules, shut: list[str], hidden: str) -> Iterator[str]:
+def _mount(rule: Rule, rules: Rules, ways: set[str], shut: list[str], hidden: str) -> Iterator[str]:
     above = rules.above(rule)
     if rule.missing:
         yield from ("--perms", "0000" if rule.access is Access.DENY else "0555", "--tmpfs", rule.path)
@@ -47,8 +50,7 @@ def _mount(rule: Rule, rules: Rules, shut: list[str], hidden: str) -> Iterator[s
         if rule.file:
             yield from ("--ro-bind", hidden, rule.path)
         else:
-            below = any(other.path.startswith(rule.path + "/") and other.access for other in rules.rules)
-            yield from ("--perms", "0111" if below else "0000", "--tmpfs", rule.path)
+            yield from ("--perms", "0111" if rule.path in ways else "0000", "--tmpfs", rule.path)
             shut.append(rule.path)
     elif rule.access is not above:
         yield from _bind(rule.access, rule.path)
@@ -61,10 +63,19 @@ def _bind(access: Access, path: str) -> tuple[str, str, str]:
     return ("--bind" if access is Access.WRITE else "--ro-bind", path, path)
 
 
+def _ways(rules: Rules) -> set[str]:
+    """Directories that lead to something that may be read."""
+    found: set[str] = set()
+    for rule in rules.rules:
+        path = rule.path if rule.access else "/"
+        while path != "/" and (path := parent(path)) not in found:
+            found.add(path)
+    return found
+
+
 def _is_inside_of_another(rule: Rule, rules: Rules) -> bool:
     """Whether some rule above it says more than that nothing is listed."""
-    others = [other.path.rstrip("/") + "/" for other in rules.rules if other is not rule]
-    return any(rule.path.startswith(other) for other in others)
+    return rule.path != "/" and rules.covers(parent(rule.path))
 
 
 def pinned(rules: Rules) -> set[str]:
@@ -78,7 +89,7 @@ def pinned(rules: Rules) -> set[str]:
         if rule.access is Access.WRITE or rules.above(rule) is not Access.WRITE:
             continue
         path = parent(rule.path)
-        while path != "/" and rules.access(parent(path)) is Access.WRITE:
+        while path != "/" and path not in found and rules.access(parent(path)) is Access.WRITE:
             found.add(path)
             path = parent(path)
     return found

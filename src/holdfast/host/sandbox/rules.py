@@ -11,6 +11,7 @@ from holdfast.sandbox import Access, Entry, Named, Pattern, Rule, Rules, Sandbox
 from holdfast.value import replace
 
 from .patterns import expand
+from .search import Search
 
 PROTECTED = (".git", ".agents", ".codex", ".aws")
 """Names directly below a writable place that stay as they are: who writes them can do more than it seems."""
@@ -22,37 +23,49 @@ _POINTER_MOST = 4096
 EVERYTHING = Rules([Rule("/", Access.WRITE)])
 
 
-def resolve(sandbox: Sandbox, tmpdir: str | None) -> Rules:
+def resolve(sandbox: Sandbox, tmpdir: str | None, search: Search | None = None) -> Rules:
     """What may be done where.  It asks the disk, and may take as long as that does.
 
     Args:
         tmpdir: ``TMPDIR`` of the command.
+        search: How long, and how far.
 
     Raises:
         BadRequest: A pattern cannot be looked for.
+        LimitReached: There is too much to look for.
+        SandboxUnavailable: What a pattern matches cannot be found out.
     """
     if sandbox.entries is None:
         return EVERYTHING
+    search = search or Search()
+    search.begin(sandbox)
     found: dict[str, Rule] = {}
+    guards: list[Rule] = []
     named: set[str] = set()
     for entry in sandbox.entries:
         if isinstance(entry.place, Named) and entry.place.where is Where.MINIMAL and entry.access:
             entry = Entry(entry.place, Access.READ)
-        for path in _paths(entry, sandbox, tmpdir):
+        for path in _paths(entry, sandbox, tmpdir, search):
+            search.check()
             if "\0" in path:
                 raise BadRequest(f"a path of the sandbox contains a NUL byte: {path!r}")
             rule = _rule(path, entry)
             if rule is None:
                 continue
+            if rule.access is not entry.access:
+                guards.append(rule)
+                continue
             named |= {path, rule.path}
             found[rule.path] = _stronger(rule, found.get(rule.path))
     asked = Rules(list(found.values()))
     for rule in asked.rules:
+        search.check()
         if rule.access is Access.WRITE and not rule.file:
-            for kept in _protected(rule.path, named):
-                # Protection only ever takes away: what a link or a file names must not become readable by it.
-                if asked.access(kept.path) is Access.WRITE:
-                    found.setdefault(kept.path, kept)
+            guards += _protected(rule.path, named)
+    for guard in guards:
+        # A guard only ever takes away: what a link or a file names must not become readable by it.
+        if asked.access(guard.path) is Access.WRITE:
+            found.setdefault(guard.path, guard)
     return _without_what_is_covered(Rules(list(found.values())))
 
 
@@ -75,10 +88,10 @@ def _rank(access: Access) -> int:
     return 3 if access is Access.DENY else access
 
 
-def _paths(entry: Entry, sandbox: Sandbox, tmpdir: str | None) -> Iterator[str]:
+def _paths(entry: Entry, sandbox: Sandbox, tmpdir: str | None, search: Search) -> Iterator[str]:
     match entry.place:
         case Pattern(text=text) if entry.access is Access.DENY:
-            yield from expand(text, sandbox.cwd, sandbox.pattern_depth)
+            yield from expand(text, sandbox.cwd, sandbox.pattern_depth, search)
         case Named(where=Where.ROOT):
             yield "/"
         case Named(where=Where.MINIMAL):
@@ -97,18 +110,46 @@ def _paths(entry: Entry, sandbox: Sandbox, tmpdir: str | None) -> Iterator[str]:
 
 
 def _rule(path: str, entry: Entry) -> Rule | None:
-    """The rule for one path; None if there is nothing to rule."""
+    """The rule for one path; None if there is nothing to rule.
+
+    Another access than that of the entry is a guard: something above the path that must
+    stay as it is, so that what is denied cannot come into being.
+    """
     path = os.path.normpath("/" + path.lstrip("/"))
     real = os.path.realpath(path)
-    try:
-        facts = os.lstat(real)
-    except OSError:
-        if entry.access is not Access.DENY or entry.if_there:
-            return None
-        return Rule(real, entry.access, missing=True)
+    facts = _facts(real)
+    if facts is None:
+        return _guard(real) if entry.access is Access.DENY and not entry.if_there else None
     aliases = () if real == path else (path,)
-    is_file = not stat.S_ISDIR(facts.st_mode)
-    return Rule(real, entry.access, missing=_is_mask(facts), file=is_file, aliases=aliases)
+    return Rule(real, entry.access, file=not stat.S_ISDIR(facts.st_mode), aliases=aliases)
+
+
+def _facts(path: str) -> os.stat_result | None:
+    """What is at a path; None if nothing is, or only what some sandbox has put there."""
+    try:
+        facts = os.lstat(path)
+    except OSError:
+        return None
+    return None if _is_mask(facts) else facts
+
+
+def _guard(path: str) -> Rule:
+    """The rule for something that is denied and not there.
+
+    A mask can be made in a directory that is there, and nowhere else.  So it covers the
+    first part of the path that is missing: in there nothing can be made.  A file in the
+    place of a directory stays, or a directory could be put there instead.
+    """
+    here = ""
+    for name in path.strip("/").split("/"):
+        here += "/" + name
+        access = Access.DENY if here == path else Access.READ
+        facts = _facts(here)
+        if facts is None:
+            return Rule(here, access, missing=True)
+        if not stat.S_ISDIR(facts.st_mode):
+            return Rule(here, access, file=True, link=stat.S_ISLNK(facts.st_mode))
+    return Rule(path, Access.DENY)  # It has come meanwhile.
 
 
 def _protected(root: str, named: set[str]) -> Iterator[Rule]:

@@ -1,4 +1,4 @@
-"""What a warden needs to put a command into its sandbox: who holds which descriptor, and for how long."""
+"""What a shim needs to put a command into its sandbox: who holds which descriptor, and for how long."""
 
 from __future__ import annotations
 

@@ -14,10 +14,9 @@ from hypothesis import strategies as st
 
 from holdfast.host.sandbox.filter import MACHINES, Machine, program
 from tests.fakes.confined import confined
+from tests.fakes.filters import ALLOW, BOTH, ENOSYS, EPERM, NOTIFY, Decisions, decide
 
-ALLOW, NOTIFY, EPERM, ENOSYS = 0x7FFF0000, 0x7FC00000, 0x00050001, 0x00050026
 X86, ARM = MACHINES["x86_64"], MACHINES["aarch64"]
-BOTH = pytest.mark.parametrize("machine", MACHINES.values(), ids=MACHINES.keys())
 
 AF_UNIX, AF_INET, AF_NETLINK = 1, 2, 16
 STREAM, DGRAM, RAW, SEQPACKET = 1, 2, 3, 5
@@ -36,59 +35,6 @@ ATTRIBUTES = [
     *("chmod", "fchmodat", "fchmodat2", "chown", "lchown", "fchownat", "utime", "utimes", "futimesat"),
     *("utimensat", "setxattr", "lsetxattr", "removexattr", "lremovexattr"),
 ]
-
-
-def decide(instructions: bytes, audit: int, number: int, *arguments: int) -> int:
-    """What the kernel would make of a call: a filter is a program that only jumps forward."""
-    values = [*arguments, 0, 0, 0, 0, 0, 0][:6]
-    data = struct.pack("=IIQ6Q", number, audit, 0, *values)
-    lines = list(struct.iter_unpack("=HBBI", instructions))
-    value = at = 0
-    while True:
-        code, then, otherwise, constant = lines[at]
-        at += 1
-        match code:
-            case 0x20:
-                (value,) = struct.unpack_from("=I", data, constant)
-            case 0x54:
-                value &= constant
-            case 0x15:
-                at += then if value == constant else otherwise
-            case 0x35:
-                at += then if value >= constant else otherwise
-            case 0x45:
-                at += then if value & constant else otherwise
-            case 0x06:
-                return int(constant)
-            case _:
-                pytest.fail(f"unknown instruction {code:#x}")
-
-
-class Decisions:
-    """One filter, asked by the names of calls."""
-
-    def __init__(
-        self,
-        machine: Machine = X86,
-        *,
-        network: bool = False,
-        witness: bool = False,
-        files: bool = True,
-        attributes: bool = True,
-        namespaces: bool = True,
-    ) -> None:
-        self._machine = machine
-        self.instructions = program(
-            machine,
-            network=network,
-            witness=witness,
-            files=files,
-            attributes=attributes,
-            namespaces=namespaces,
-        )
-
-    def on(self, name: str, *arguments: int) -> int:
-        return decide(self.instructions, self._machine.audit, self._machine.calls[name], *arguments)
 
 
 # Without a witness.
@@ -153,10 +99,11 @@ def test_with_network_every_socket_is_allowed(machine: Machine, *, witness: bool
 # Namespaces, and the limits of others.
 
 MOUNTS = [
-    *("mount", "umount2", "pivot_root", "setns", "open_tree", "move_mount", "fsopen", "fspick", "fsmount"),
-    "mount_setattr",
+    *("mount", "umount2", "pivot_root", "setns", "open_tree", "open_tree_attr", "move_mount", "fsopen"),
+    *("fsconfig", "fspick", "fsmount", "mount_setattr"),
 ]
-NEW_USER, NEW_MOUNTS, NEW_NETWORK, THREAD = 0x10000000, 0x20000, 0x40000000, 0x10000
+NEW_USER, NEW_MOUNTS, NEW_TIME, THREAD = 0x10000000, 0x20000, 0x80, 0x10000
+NAMESPACES = (NEW_USER, NEW_MOUNTS, 0x2000000, 0x4000000, 0x8000000, 0x20000000, 0x40000000)
 
 
 @BOTH
@@ -164,14 +111,19 @@ NEW_USER, NEW_MOUNTS, NEW_NETWORK, THREAD = 0x10000000, 0x20000, 0x40000000, 0x1
 def test_where_there_are_no_further_namespaces_nothing_can_be_mounted(
     machine: Machine, *, witness: bool
 ) -> None:
-    """Landlock knows paths as they were: with mounts of its own a command could give others to them."""
+    """Landlock knows paths as they were: with mounts of its own a command could give others to them.
+
+    Under bubblewrap a command that is root in a namespace of its own could mount the
+    control groups of the host.
+    """
     filtered = Decisions(machine, network=True, witness=witness, namespaces=False)
 
     assert {filtered.on(name) for name in MOUNTS} == {EPERM}
     for name in ("unshare", "clone"):
-        for flags in (NEW_USER, NEW_MOUNTS, NEW_USER | NEW_MOUNTS, NEW_USER | THREAD):
+        for flags in (*NAMESPACES, NEW_USER | NEW_MOUNTS, NEW_USER | THREAD):
             assert filtered.on(name, flags) == EPERM
         assert {filtered.on(name, flags) for flags in (0, 17, THREAD, 0x3D0F00)} == {ALLOW}
+    assert filtered.on("unshare", NEW_TIME) == EPERM
     assert filtered.on("clone3") == ENOSYS
 
 
@@ -180,6 +132,15 @@ def test_elsewhere_they_are_the_kernels_business(machine: Machine) -> None:
     filtered = Decisions(machine)
 
     assert {filtered.on(name, NEW_USER) for name in [*MOUNTS, "unshare", "clone", "clone3"]} == {ALLOW}
+
+
+@BOTH
+def test_a_guard_is_asked_before_a_socket_gets_an_address(machine: Machine) -> None:
+    """It may be a name among files.  Where there is no network, nobody gets one anyway."""
+    assert Decisions(machine, network=True, witness=True, binds=True).on("bind") == NOTIFY
+    assert Decisions(machine, network=True, witness=True, binds=False).on("bind") == ALLOW
+    assert Decisions(machine, network=True, witness=True, binds=True).on("connect") == ALLOW
+    assert Decisions(machine, network=False, witness=False, binds=True).on("bind") == EPERM
 
 
 @BOTH

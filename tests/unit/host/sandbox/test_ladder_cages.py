@@ -17,11 +17,12 @@ from holdfast.host.sandbox import ladder as module
 from holdfast.host.sandbox import landlock
 from holdfast.host.sandbox.ladder import Ladder
 from holdfast.sandbox import Access, Backing, Entry, Named, Pattern, Protection, Sandbox, Where
+from holdfast.value import replace
 from tests.fakes.policies import ROOT, asked, told, workspace
 from tests.fakes.process import nothing_left_open, open_files
 
 READ, WRITE, DENY = Access.READ, Access.WRITE, Access.DENY
-NO_COMPILER = "the nursery is not compiled: install a C compiler, then install holdfast again"
+NO_COMPILER = "the fork server is not compiled: install a C compiler, then install holdfast again"
 NO_BWRAP = "bwrap is not installed: install the package bubblewrap"
 
 Sandboxes = Callable[..., Ladder]
@@ -84,7 +85,21 @@ def test_a_protected_link_is_guarded_where_a_mount_cannot_cover_it(sandboxes: Sa
     cage = sandboxes(Backing.BUBBLEWRAP).cage(workspace(work), None)
 
     assert cage.guard
-    assert b"r%b/.git" % os.fsencode(work) in cage.rules
+    assert b"l%b/.git" % os.fsencode(work) in cage.rules
+
+
+def test_on_an_old_kernel_a_protected_link_is_refused_or_let_go(
+    sandboxes: Sandboxes, work: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A guard without the means to hand descriptors over would refuse every write."""
+    (work / "real").mkdir()
+    (work / ".git").symlink_to("real")
+    ladder = sandboxes(Backing.BUBBLEWRAP)
+    monkeypatch.setattr("platform.release", lambda: "5.8.0-generic")
+
+    with pytest.raises(SandboxUnavailable, match="symbolic link"):
+        ladder.cage(workspace(work), None)
+    assert not ladder.cage(replace(workspace(work), least=Protection.NONE), None).guard
 
 
 def test_the_directory_for_temporary_files_is_the_commands_own(sandboxes: Sandboxes, work: Path) -> None:
@@ -186,6 +201,22 @@ def test_no_more_are_kept_than_are_needed(sandboxes: Sandboxes, tmp_path: Path) 
     assert "ruleset" in open_files()[number]
     again = ladder.cage(asked(Entry(str(places[0]), READ)), None)
     assert again.handed is not first.handed
+
+
+@pytest.mark.parametrize("backing", Backing)
+def test_what_is_large_is_not_kept(sandboxes: Sandboxes, backing: Backing, tmp_path: Path) -> None:
+    """A client says how large it is, and 64 of them are kept for as long as the server runs."""
+    ladder = sandboxes(backing)
+    entries = []
+    for number in range(400):
+        (tmp_path / f"{number}-{'x' * 200}").touch()
+        entries.append(Entry(f"{tmp_path}/{number}-{'x' * 200}", Access.WRITE))
+
+    with nothing_left_open():
+        cage = ladder.cage(asked(ROOT, *entries), None)
+        assert cage.handed is not None
+        del cage
+        gc.collect()
 
 
 @pytest.mark.parametrize("backing", Backing)

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from holdfast.host.sandbox import landlock
-from holdfast.host.sandbox.landlock import DEVICES, LEAST, SCOPES, ruleset, shortfalls, weaknesses
+from holdfast.host.sandbox.landlock import COMMANDS, DEVICES, LEAST, SCOPES, ruleset, shortfalls, weaknesses
 from holdfast.host.sandbox.rules import EVERYTHING
 from holdfast.sandbox import Access, Rule, Rules
 from tests.fakes.confined import confined
@@ -237,6 +237,14 @@ def test_rights_only_grow_further_down(rules: list[Rule], readable: list[str], w
     assert shortfalls(Rules(rules)) == (readable, writable)
 
 
-def test_weaknesses_are_told_and_signals_are_one_of_older_kernels() -> None:
-    assert len(weaknesses(SCOPES)) == 4
-    assert weaknesses(SCOPES - 1) == [*weaknesses(SCOPES), "processes outside can be sent signals"]
+def test_weaknesses_are_told_and_older_kernels_have_more() -> None:
+    """Devices until version 5, signals and abstract sockets until version 6."""
+    newest = weaknesses(SCOPES)
+    outside = [
+        "processes outside can be sent signals",
+        "abstract sockets of the host can be reached if the network is on",
+    ]
+
+    assert len(newest) == 6
+    assert weaknesses(COMMANDS) == [*newest, *outside]
+    assert weaknesses(LEAST) == [*newest, "devices that can be read can be given commands (ioctl)", *outside]

@@ -112,6 +112,51 @@ def test_what_is_not_there_can_be_denied_where_it_could_come_into_being(top: Pat
     assert Rule(missing, DENY, missing=True) not in made(writable, Entry(missing, DENY, if_there=True)).rules
 
 
+@pytest.mark.parametrize("mask", [False, True])
+def test_of_what_is_denied_and_not_there_the_first_missing_part_is_covered(top: Path, *, mask: bool) -> None:
+    """There is no other place for a mask; what another sandbox has put there is as good as nothing."""
+    if mask:
+        (top / "desk/a").mkdir()
+        (top / "desk/a").chmod(0o1555)
+    writable = Entry(str(top / "desk"), WRITE)
+
+    found = listed(writable, Entry(f"{top}/desk/a/b/c", DENY), Entry(f"{top}/desk/a/d", DENY))
+
+    assert found == [Rule(f"{top}/desk", WRITE), Rule(f"{top}/desk/a", READ, missing=True)]
+    assert listed(Entry(str(top), READ), Entry(f"{top}/desk/a/b/c", DENY)) == [Rule(str(top), READ)]
+    assert listed(Entry(f"{top}/desk/a/b", DENY)) == []
+
+
+def test_what_is_covered_by_name_stays_denied(top: Path) -> None:
+    writable = Entry(str(top / "desk"), WRITE)
+    entries = (Entry(f"{top}/desk/a/b", DENY), Entry(f"{top}/desk/a", DENY))
+
+    expected = [Rule(f"{top}/desk", WRITE), Rule(f"{top}/desk/a", DENY, missing=True)]
+    assert listed(writable, *entries) == listed(writable, *reversed(entries)) == expected
+
+
+def test_a_file_stays_in_the_way_of_what_is_denied_below_it(top: Path) -> None:
+    """Or the command could put a directory in its place; but it does not become readable by that."""
+    (top / "desk/file").touch()
+    (top / "desk/link").symlink_to("link")
+    writable = Entry(str(top / "desk"), WRITE)
+    below = (Entry(f"{top}/desk/file/x", DENY), Entry(f"{top}/desk/link/x", DENY))
+
+    assert listed(writable, *below)[1:] == [
+        Rule(f"{top}/desk/file", READ, file=True),
+        Rule(f"{top}/desk/link", READ, file=True, link=True),
+    ]
+    assert listed(*below) == []
+
+
+@pytest.mark.parametrize("access", [READ, WRITE])
+def test_what_only_a_sandbox_has_put_there_is_not_there(top: Path, access: Access) -> None:
+    (top / "desk/a").mkdir()
+    (top / "desk/a").chmod(0o1555)
+
+    assert listed(Entry(str(top / "desk/a"), access)) == []
+
+
 def test_what_is_denied_if_it_is_there_is_denied_when_it_is(top: Path) -> None:
     assert listed(Entry(str(top / "desk"), DENY, if_there=True)) == [Rule(str(top / "desk"), DENY)]
 
