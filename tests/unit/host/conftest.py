@@ -1,19 +1,20 @@
-"""The nursery in both its forms, for the tests of its messages and of its trees."""
+"""The fork server, for the tests of its messages and of its trees."""
 
 from __future__ import annotations
 
-import shutil
-import subprocess
+import os
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
 
+import hatch_build
 import holdfast.host
 from holdfast.host.sandbox.cage import Cage
 from holdfast.host.sandbox.ladder import Ladder
+from holdfast.host.shim import PROGRAM
 from holdfast.sandbox import Access, Backing, Entry, Named, Sandbox, Where
-from tests.fakes.nursery import PYTHON, STARTED, Command, Nursery
+from tests.fakes.fork_server import STARTED, Command, ForkServer
 
 HOST = Path(holdfast.host.__file__).parent
 READ_ALL = Entry(Named(Where.ROOT), Access.READ)
@@ -21,15 +22,18 @@ READ_ALL = Entry(Named(Where.ROOT), Access.READ)
 
 @pytest.fixture(scope="session")
 def compiled(tmp_path_factory: pytest.TempPathFactory) -> str:
-    compiler = shutil.which("cc")
-    if compiler is None:
-        pytest.skip("there is no compiler")
-    built = str(tmp_path_factory.mktemp("nursery") / "nursery")
-    parts = [str(HOST / f"{part}.c") for part in ("nursery", "confine", "witness")]
-    build = [compiler, "-O2", "-o", built, *parts]
-    if subprocess.run([*build, "-static"], check=False, capture_output=True).returncode:
-        subprocess.run(build, check=True)
-    return built
+    """The program, compiled from the source as it is now, if the host has a compiler; else the installed one.
+
+    ``HOLDFAST_SANITIZED`` names another one, as ``tests.native.sanitized`` has made it.
+    """
+    if sanitized := os.environ.get("HOLDFAST_SANITIZED"):
+        return sanitized
+    if hatch_build.host_compiler() is None:
+        return PROGRAM
+    built = tmp_path_factory.mktemp("fork_server") / "fork_server"
+    failure = hatch_build.compile_program(HOST / "native", built)
+    assert failure is None, failure
+    return str(built)
 
 
 @pytest.fixture
@@ -47,21 +51,6 @@ def sandboxes(compiled: str) -> Iterator[Callable[..., Ladder]]:
     yield make
     for ladder in made:
         ladder.close()
-
-
-@pytest.fixture(params=["compiled", "python"])
-def program(request: pytest.FixtureRequest) -> tuple[str, ...]:
-    if request.param == "python":
-        return *PYTHON, str(HOST / "nursery.py")
-    return (request.getfixturevalue("compiled"),)
-
-
-@pytest.fixture
-def native(compiled: str) -> Iterator[Nursery]:
-    """A nursery that can keep every sandbox."""
-    running = Nursery((compiled,))
-    yield running
-    running.close()
 
 
 @pytest.fixture
@@ -86,20 +75,20 @@ def work(tmp_path: Path) -> Path:
 
 
 @pytest.fixture
-def nursery(program: tuple[str, ...]) -> Iterator[Nursery]:
-    running = Nursery(program)
+def fork_server(compiled: str) -> Iterator[ForkServer]:
+    running = ForkServer((compiled,))
     yield running
     running.close()
 
 
 @pytest.fixture
-def command(nursery: Nursery) -> Command:
-    return nursery.command()
+def command(fork_server: ForkServer) -> Command:
+    return fork_server.command()
 
 
 @pytest.fixture
-def other(nursery: Nursery) -> Command:
+def other(fork_server: ForkServer) -> Command:
     """A command that nothing else may disturb; it answers."""
-    bystander = nursery.command().start("/bin/cat")
+    bystander = fork_server.command().start("/bin/cat")
     bystander.tells(STARTED)
     return bystander

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import resource
 import signal
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -10,13 +11,14 @@ from contextlib import contextmanager
 import pytest
 
 from holdfast.errors import Fault, SignalFailed, SpawnFailed
-from holdfast.host.child import Child
+from holdfast.host.child import ShimChild
 from holdfast.host.environ import Environment
+from holdfast.host.holding import ends_of
 from holdfast.host.orders import LOST, News
 from holdfast.host.spawn import Spawner
 from holdfast.host.tree import Load
 from holdfast.model import Size, Spec
-from tests.fakes.nursery import has_ended, until
+from tests.fakes.fork_server import has_ended, until
 from tests.fakes.process import (
     TERMINAL,
     Ran,
@@ -36,19 +38,19 @@ from tests.fakes.process import (
 SLEEP = command("sleep", "1000")
 
 
-def say(child: Child, line: bytes = b"go\n") -> None:
+def say(child: ShimChild, line: bytes = b"go\n") -> None:
     """Write to its standard input."""
     assert child.stdin is not None
     os.write(child.stdin, line)
 
 
-def number_said(child: Child) -> int:
+def number_said(child: ShimChild) -> int:
     """A number that it writes on a line."""
     return int(read_until(child.outputs[0][1], b"\n"))
 
 
 @contextmanager
-def asked_for(spec: Spec) -> Iterator[Child]:
+def asked_for(spec: Spec) -> Iterator[ShimChild]:
     """A child of which nothing was heard yet."""
     with nothing_left_open():
         spawner = Spawner(Environment({}))
@@ -63,7 +65,7 @@ def asked_for(spec: Spec) -> Iterator[Child]:
 
 
 @contextmanager
-def running(spec: Spec) -> Iterator[Child]:
+def running(spec: Spec) -> Iterator[ShimChild]:
     """A child that runs, whose news the test may hear to the end."""
     with asked_for(spec) as child:
         pid = wait_news(child).value
@@ -92,7 +94,7 @@ def test_the_exit_code_is_the_childs_or_128_and_its_signal(
 
 def test_a_running_child_has_no_news() -> None:
     with started(SLEEP) as child:
-        assert child.hear() is None
+        assert child.receive() is None
         assert is_alive(child.pid)
         assert not child.has_ended()
 
@@ -141,7 +143,7 @@ def test_a_failed_start_is_explained_from_its_news() -> None:
     assert (error.fault, error.subject) == (Fault.PROGRAM, "no-such-program")
 
 
-def test_a_child_whose_warden_is_killed_is_lost() -> None:
+def test_a_child_whose_shim_is_killed_is_lost() -> None:
     """Nobody can tell its code any more; the process must come to its end all the same."""
     with started(SLEEP) as child:
         os.kill(int(status(child.pid)["PPid"]), signal.SIGKILL)
@@ -165,6 +167,14 @@ def test_what_was_handed_over_is_no_longer_the_childs() -> None:
 # Signals.
 
 
+@pytest.fixture(params=["this kernel", "an older one"])
+def _kernel(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
+    """What the kernel cannot do the shim can."""
+    if request.param == "an older one":
+        monkeypatch.setattr("holdfast.host.child._TO_GROUP", 1 << 30)  # To this one as little known.
+
+
+@pytest.mark.usefixtures("_kernel")
 def test_a_signal_goes_to_the_whole_group() -> None:
     with started(sh("sleep 1000 & echo $!; wait")) as child:
         grandchild = number_said(child)
@@ -184,6 +194,20 @@ def test_a_signal_to_a_group_that_has_ended_is_no_error() -> None:
         child.signal(signal.SIGINT)
 
 
+def test_a_signal_needs_no_descriptor() -> None:
+    """A server that has none left must be able to end what it has started."""
+    most = resource.getrlimit(resource.RLIMIT_NOFILE)
+    with started(SLEEP) as child:
+        resource.setrlimit(resource.RLIMIT_NOFILE, (0, most[1]))
+        try:
+            child.signal(signal.SIGTERM)
+        finally:
+            resource.setrlimit(resource.RLIMIT_NOFILE, most)
+
+        assert wait_exit(child) == 143
+
+
+@pytest.mark.usefixtures("_kernel")
 def test_a_signal_the_system_refuses_is_an_error_with_its_reason() -> None:
     with started(SLEEP) as child:
         with pytest.raises(SignalFailed) as caught:
@@ -192,8 +216,8 @@ def test_a_signal_the_system_refuses_is_an_error_with_its_reason() -> None:
         assert caught.value.reason == "Invalid argument"
 
 
-@pytest.mark.parametrize("give_up", [Child.release, Child.kill])
-def test_after_its_number_was_given_up_no_signal_goes_there(give_up: Callable[[Child], None]) -> None:
+@pytest.mark.parametrize("give_up", [ShimChild.release, ShimChild.kill])
+def test_after_its_number_was_given_up_no_signal_goes_there(give_up: Callable[[ShimChild], None]) -> None:
     """It may be a stranger's by then."""
     with running(command("true")) as child, started(command("cat", stdin=True)) as stranger:
         wait_exit(child)
@@ -207,6 +231,23 @@ def test_after_its_number_was_given_up_no_signal_goes_there(give_up: Callable[[C
         # Who has got the signal may look alive for a moment, but does not answer.
         say(stranger)
         assert read_until(stranger.outputs[0][1], b"\n") == b"go\n"
+
+
+def test_after_its_shim_was_killed_no_signal_goes_to_its_number() -> None:
+    """That is told as news, which may have to wait; by then the number may be a stranger's."""
+    with running(SLEEP) as child, started(command("cat", stdin=True)) as stranger:
+        shim = int(status(child.pid)["PPid"])
+        os.kill(shim, signal.SIGKILL)
+        has_ended(shim)
+        has_ended(child.pid)
+        child.pid = stranger.pid  # As if the kernel had given the number away.
+
+        child.signal(signal.SIGKILL)
+        child.kill_leftovers()
+
+        say(stranger)
+        assert read_until(stranger.outputs[0][1], b"\n") == b"go\n"
+        assert child.members() == []
 
 
 @contextmanager
@@ -334,7 +375,7 @@ def test_who_holds_its_output_is_told() -> None:
         until(lambda: child.pid not in child.members())
 
         members = child.members()
-        holders = child.holders([fd for _, fd in child.outputs])
+        holders = child.holders(ends_of([fd for _, fd in child.outputs]))
 
         assert len(members) == 2
         assert holders == [pid for pid in members if pid != deaf]

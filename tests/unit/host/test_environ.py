@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+import gc
+import weakref
 from collections.abc import Mapping, Sequence
 
 import pytest
 
-from holdfast.host.environ import CORE, NEVER_INHERITED, Environment
-from holdfast.model import EnvPolicy, Inherit
+from holdfast.config import EnvironmentLimits
+from holdfast.errors import LimitReached
+from holdfast.host.environ import CORE, NEVER_INHERITED, Environment, check
+from holdfast.model import EnvironmentPolicy, Inherit
 
 OWN = {"PATH": "/bin", "HOME": "/root", "TERM": "xterm", "LC_TIME": "C", "API_KEY": "k", "EDITOR": "ed"}
 
@@ -19,8 +23,8 @@ def policy(
     exclude: Sequence[str] = (),
     set_: Mapping[str, str] | None = None,
     include_only: Sequence[str] = (),
-) -> EnvPolicy:
-    return EnvPolicy(
+) -> EnvironmentPolicy:
+    return EnvironmentPolicy(
         inherit=inherit,
         ignore_default_excludes=ignore_default_excludes,
         exclude=tuple(exclude),
@@ -30,7 +34,7 @@ def policy(
 
 
 def child(
-    own: Mapping[str, str], given: EnvPolicy | None, overlay: Mapping[str, str | None] | None = None
+    own: Mapping[str, str], given: EnvironmentPolicy | None, overlay: Mapping[str, str | None] | None = None
 ) -> dict[str, str]:
     return Environment(own).child(given, overlay or {})
 
@@ -186,7 +190,7 @@ def test_what_the_policy_sets_can_be_taken_away_too() -> None:
 
 
 @pytest.mark.parametrize("given", [None, policy(Inherit.NONE)])
-def test_step_8_removes_the_servers_own_names_from_the_request(given: EnvPolicy | None) -> None:
+def test_step_8_removes_the_servers_own_names_from_the_request(given: EnvironmentPolicy | None) -> None:
     overlay = dict.fromkeys([*NEVER_INHERITED, "CODEX_EXEC_SERVER_EXIT_ON_STDIN_CLOSE"], "x")
 
     assert child({}, given, {**overlay, "node_repl_auth_token": "x", "A": "1"}) == {"A": "1"}
@@ -221,6 +225,113 @@ def test_later_changes_of_the_servers_environment_do_not_count() -> None:
     own["B"] = "2"
 
     assert environment.child(policy(), {}) == {"A": "1"}
+
+
+# Names that have a value in them.
+
+
+@pytest.mark.parametrize("given", [None, policy(Inherit.NONE)])
+def test_a_name_is_what_a_program_takes_for_one(given: EnvironmentPolicy | None) -> None:
+    """A program is handed ``NAME=VALUE``, and takes what is before the first ``=`` for the name."""
+    overlay = {
+        "OPENAI_IDENTITY_TOKEN_FILE=/x": "y",
+        "node_repl_auth_token=": "",
+        "": "1",
+        "=": "2",
+        "A=b": "c",
+    }
+
+    assert child({}, given, overlay) == {"": "1", "=": "2", "A=b": "c"}
+    assert child({}, policy(set_=overlay)) == {"": "1", "=": "2", "A=b": "c"}
+
+
+def test_what_a_token_allows_is_asked_of_that_name_too() -> None:
+    given = policy(Inherit.NONE, set_={"LD_PRELOAD=/x_OK": "1", "A_OK": "2", "A_OK=b": "3", "B=A_OK": "4"})
+
+    assert Environment({}).child(given, {}, ("*_OK",)) == {"A_OK": "2", "A_OK=b": "3"}
+
+
+# What a request may cost.
+
+
+def test_no_pattern_takes_longer_than_it_is_long() -> None:
+    """406 bytes of a request once stopped the server for good."""
+    given = policy(
+        Inherit.NONE, exclude=["*a" * 500 + "*c"], set_={"a" * 2000: "x"}, include_only=["*a" * 500 + "c"]
+    )
+
+    assert child({"A" * 2000: "x"}, given) == {}
+
+
+class Text(str):
+    """A text whose end can be seen."""
+
+
+def test_nothing_is_kept_of_what_a_request_gives() -> None:
+    """64 requests once pinned half a gigabyte."""
+    environment = Environment(OWN)
+    value, pattern = Text("x" * 1000), Text("y" * 5000)
+    gone = [weakref.ref(value), weakref.ref(pattern)]
+
+    environment.child(policy(set_={"A": value}), {})
+    environment.child(policy(exclude=[pattern]), {})
+    environment.child(policy(include_only=[pattern]), {})
+
+    del value, pattern
+    gc.collect()
+    assert [look() for look in gone] == [None, None]
+
+
+def test_what_is_kept_has_an_end() -> None:
+    environment = Environment(OWN)
+    patterns = [Text(f"x{number}") for number in range(200)]
+    looks = [weakref.ref(pattern) for pattern in patterns]
+
+    for pattern in patterns:
+        assert environment.child(policy(exclude=[pattern]), {}) == OWN
+
+    del pattern, patterns
+    gc.collect()
+    assert sum(look() is not None for look in looks) <= 64
+
+
+def test_the_effort_is_known_before() -> None:
+    """In characters: whoever has an event loop may decide to do it elsewhere."""
+    environment = Environment({"A" * 10: "", "B" * 20: ""})
+    given = policy(exclude=["xx"], set_={"C" * 100: "y" * 999}, include_only=["*", "z"])
+
+    assert environment.effort(None) == 0
+    assert environment.effort(given) == 30 + 100 + 4
+    environment.child(given, {})
+    assert environment.effort(given) == 100
+    assert environment.effort(given, ("*",)) == 100 + 130
+    assert environment.effort(policy(set_={"C" * 100: ""})) == 30
+
+
+@pytest.mark.parametrize(
+    ("given", "overlay", "name"),
+    [
+        (policy(set_={"A": "", "B": ""}), {"C": "", "D": None}, "variables"),
+        (None, dict.fromkeys("ABCD", ""), "variables"),
+        (policy(set_={"A" * 6: ""}), {"B" * 5: "x" * 99}, "name_bytes"),
+        (policy(set_={"é" * 6: ""}), {}, "name_bytes"),
+        (policy(exclude=["a", "b"], include_only=["c"]), {}, "patterns"),
+        (policy(exclude=["a" * 10], include_only=["c" * 11]), {}, "pattern_bytes"),
+        (policy(exclude=["\udcff" * 10]), {}, "pattern_bytes"),
+    ],
+)
+def test_more_than_one_request_may_say_is_refused(
+    given: EnvironmentPolicy | None, overlay: Mapping[str, str | None], name: str
+) -> None:
+    limits = EnvironmentLimits(variables=3, name_bytes=10, patterns=2, pattern_bytes=20)
+
+    with pytest.raises(LimitReached) as caught:
+        check(given, overlay, limits)
+
+    assert (caught.value.name, caught.value.value) == (f"environment.{name}", getattr(limits, name))
+    check(
+        policy(exclude=["a" * 10], set_={"A" * 5: "x"}, include_only=["b" * 10]), {"B" * 5: "y" * 99}, limits
+    )
 
 
 # What a token allows.

@@ -9,7 +9,7 @@ import pytest
 
 from holdfast.errors import Fault, Search
 from holdfast.host.failure import diagnosis, failed, refusal
-from holdfast.host.orders import LOST, News, Report, Stage
+from holdfast.host.orders import LOST, News, Report, StartStage
 from holdfast.model import Size
 from tests.fakes.process import TERMINAL, command
 
@@ -31,27 +31,27 @@ SCARCE = (errno.EAGAIN, errno.ENOMEM, errno.EMFILE, errno.ENFILE, errno.ENOSPC)
 @pytest.mark.parametrize(
     ("stage", "number", "facts"),
     [
-        (Stage.PROGRAM, errno.ENOENT, PROGRAM),
-        (Stage.PROGRAM, errno.EACCES, PROGRAM),
-        (Stage.PROGRAM, errno.ENOEXEC, PROGRAM),
-        (Stage.PROGRAM, errno.E2BIG, TOO_LONG),
-        (Stage.SEARCH, errno.ENOENT, SEARCHED),
-        (Stage.SEARCH, errno.EACCES, SEARCHED),
-        (Stage.SEARCH, errno.ENAMETOOLONG, SEARCHED),
-        (Stage.DIRECTORY, errno.ENOENT, DIRECTORY),
-        (Stage.DIRECTORY, errno.ENOTDIR, DIRECTORY),
-        (Stage.DIRECTORY, errno.EACCES, DIRECTORY),
-        (Stage.LIMIT, errno.EINVAL, LIMITS),
-        (Stage.LIMIT, errno.EPERM, LIMITS),
-        (Stage.FORK, errno.EBADF, SYSTEM),
-        (Stage.TERMINAL, errno.EIO, SYSTEM),
-        (Stage.TERMINAL, errno.ENOENT, SYSTEM),
-        (Stage.GROUP, errno.ENOENT, SYSTEM),
-        (Stage.GROUP, errno.EBUSY, SYSTEM),
+        (StartStage.PROGRAM, errno.ENOENT, PROGRAM),
+        (StartStage.PROGRAM, errno.EACCES, PROGRAM),
+        (StartStage.PROGRAM, errno.ENOEXEC, PROGRAM),
+        (StartStage.PROGRAM, errno.E2BIG, TOO_LONG),
+        (StartStage.SEARCH, errno.ENOENT, SEARCHED),
+        (StartStage.SEARCH, errno.EACCES, SEARCHED),
+        (StartStage.SEARCH, errno.ENAMETOOLONG, SEARCHED),
+        (StartStage.DIRECTORY, errno.ENOENT, DIRECTORY),
+        (StartStage.DIRECTORY, errno.ENOTDIR, DIRECTORY),
+        (StartStage.DIRECTORY, errno.EACCES, DIRECTORY),
+        (StartStage.LIMIT, errno.EINVAL, LIMITS),
+        (StartStage.LIMIT, errno.EPERM, LIMITS),
+        (StartStage.FORK, errno.EBADF, SYSTEM),
+        (StartStage.TERMINAL, errno.EIO, SYSTEM),
+        (StartStage.TERMINAL, errno.ENOENT, SYSTEM),
+        (StartStage.GROUP, errno.ENOENT, SYSTEM),
+        (StartStage.GROUP, errno.EBUSY, SYSTEM),
     ],
 )
 def test_a_stage_and_a_number_name_what_is_at_fault(
-    stage: Stage, number: int, facts: Facts, terminal: Size | None
+    stage: StartStage, number: int, facts: Facts, terminal: Size | None
 ) -> None:
     """The system has one number for a missing program and a missing directory; a client must not guess."""
     spec = command("tool", cwd="/there", terminal=terminal)
@@ -64,23 +64,30 @@ def test_a_stage_and_a_number_name_what_is_at_fault(
 
 
 @pytest.mark.parametrize("number", SCARCE)
-@pytest.mark.parametrize("stage", Stage)
-def test_what_the_host_is_out_of_is_nobodys_fault_but_the_hosts(stage: Stage, number: int) -> None:
+@pytest.mark.parametrize("stage", StartStage)
+def test_what_the_host_is_out_of_is_nobodys_fault_but_the_hosts(stage: StartStage, number: int) -> None:
     """The same request may work later, wherever it failed; so nothing of it is to blame."""
     error = diagnosis(command("tool", cwd="/there"), "/a", Report(News.FAILED, number, stage.value))
 
     assert (error.fault, error.search, error.number) == (Fault.SYSTEM, None, number)
 
 
+def test_what_is_no_control_group_is_the_hosts_fault() -> None:
+    error = diagnosis(command("tool"), "/a", Report(News.FAILED, 0, StartStage.NO_GROUP.value))
+
+    assert (error.fault, error.subject, error.number) == (Fault.SYSTEM, "control group", None)
+    assert error.reason == "what was found in its place is none"
+
+
 @BOTH
 @pytest.mark.parametrize(
     ("stage", "number", "said", "subject", "reason"),
     [
-        (Stage.SANDBOX, 0, "bwrap: No permissions", "sandbox", "bwrap: No permissions"),
-        (Stage.SANDBOX, errno.EINVAL, "", "sandbox", "Invalid argument"),
-        (Stage.SANDBOX, 0, "", "sandbox", os.strerror(errno.EIO)),
+        (StartStage.SANDBOX, 0, "bwrap: No permissions", "sandbox", "bwrap: No permissions"),
+        (StartStage.SANDBOX, errno.EINVAL, "", "sandbox", "Invalid argument"),
+        (StartStage.SANDBOX, 0, "", "sandbox", os.strerror(errno.EIO)),
         (
-            Stage.HIDDEN,
+            StartStage.HIDDEN,
             errno.ENOENT,
             "what the program's own streams have",
             "tool",
@@ -89,7 +96,7 @@ def test_what_the_host_is_out_of_is_nobodys_fault_but_the_hosts(stage: Stage, nu
     ],
 )
 def test_a_sandbox_that_stands_in_the_way_is_the_sandboxes_fault(
-    stage: Stage, number: int, said: str, subject: str, reason: str, terminal: Size | None
+    stage: StartStage, number: int, said: str, subject: str, reason: str, terminal: Size | None
 ) -> None:
     """Whoever made it has said why, or the system has."""
     spec = command("tool", terminal=terminal)
@@ -102,21 +109,21 @@ def test_a_sandbox_that_stands_in_the_way_is_the_sandboxes_fault(
 
 def test_a_lookup_without_a_path_says_so() -> None:
     """A terminal's child without PATH is looked for nowhere; that is not the same as an empty PATH."""
-    error = diagnosis(command("tool"), None, Report(News.FAILED, errno.ENOENT, Stage.SEARCH.value))
+    error = diagnosis(command("tool"), None, Report(News.FAILED, errno.ENOENT, StartStage.SEARCH.value))
 
     assert error.search == Search(None)
 
 
 def test_a_failure_without_a_number_is_told_with_one() -> None:
     """Nobody would understand "Success" as a reason."""
-    error = diagnosis(command("tool"), None, Report(News.FAILED, 0, Stage.PROGRAM.value))
+    error = diagnosis(command("tool"), None, Report(News.FAILED, 0, StartStage.PROGRAM.value))
 
     assert (error.number, error.reason) == (errno.EIO, os.strerror(errno.EIO))
 
 
 @pytest.mark.parametrize("report", [LOST, Report(News.EMPTY), Report(News.EXITED)])
 @BOTH
-def test_a_warden_that_ended_first_is_the_systems_fault(report: Report, terminal: Size | None) -> None:
+def test_a_shim_that_ended_first_is_the_systems_fault(report: Report, terminal: Size | None) -> None:
     """Whoever killed it, the request was in order."""
     error = diagnosis(command("tool", terminal=terminal), "/a", report)
 

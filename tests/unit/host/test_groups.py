@@ -15,8 +15,8 @@ from holdfast.host.groups import Group, Groups, find_groups
 from holdfast.host.limits import Kept
 from holdfast.host.orders import News
 from holdfast.host.spawn import Spawner
-from holdfast.model import Limits, Spec, Terms
-from tests.fakes.nursery import has_ended, until
+from holdfast.model import Limits, ProcessTerms, Spec
+from tests.fakes.fork_server import has_ended, until
 from tests.fakes.process import (
     Ran,
     command,
@@ -73,7 +73,7 @@ def test_a_group_has_the_limits_asked_for_and_can_be_removed(groups: Groups) -> 
 
     assert group is not None
     assert made(groups) == set(group.paths)
-    assert group.entries() == [os.fsencode(path) + b"/cgroup.procs" for path in group.paths]
+    assert group.directories() == [os.fsencode(path) for path in group.paths]
     assert setting(group, "memory.max", "memory.limit_in_bytes") == 64 * MIB
     assert setting(group, "pids.max") == 5
     assert not group.ran_out_of_memory()
@@ -155,7 +155,7 @@ def test_what_another_server_has_just_made_is_left_alone(groups: Groups) -> None
 
 
 def limited(spec: Spec, limits: Limits) -> Spec:
-    return Spec(spec.argv, spec.cwd, spec.env, stdin=spec.stdin, terms=Terms(limits=limits))
+    return Spec(spec.argv, spec.cwd, spec.env, stdin=spec.stdin, terms=ProcessTerms(limits=limits))
 
 
 @pytest.fixture

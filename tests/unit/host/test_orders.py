@@ -1,4 +1,4 @@
-"""What is said to a warden and what it tells, byte by byte."""
+"""What is said to a shim and what it tells, byte by byte."""
 
 from __future__ import annotations
 
@@ -7,9 +7,9 @@ import struct
 
 import pytest
 
-from holdfast.host.orders import News, Order, Report, Stage
+from holdfast.host.orders import News, Report, StartOrder, StartStage
 from holdfast.host.sandbox.cage import Cage
-from tests.fakes.nursery import (
+from tests.fakes.fork_server import (
     CONFINED,
     GUARDED,
     HAS_STDIN,
@@ -26,7 +26,7 @@ from tests.fakes.nursery import (
 INLINE = 65_536
 """Bytes of an order that go into a message."""
 
-PLAIN = Order(cwd=b"/", program=b"/p", argv=[b"p"], env=[])
+PLAIN = StartOrder(cwd=b"/", program=b"/p", argv=[b"p"], env=[])
 NONE = 0, 0, 0
 """The numbers of a sandbox: bytes of the filter, masks, rules."""
 
@@ -39,45 +39,44 @@ NONE = 0, 0, 0
     [
         (PLAIN, 0, (1, 0, 0, 0), NONE, b"/\0/p\0p\0"),
         (
-            Order(cwd=b"/", program=b"/p", argv=[b"", b"a", b""], env=[b"A=", b"=", b""], stdin=True),
+            StartOrder(cwd=b"/", program=b"/p", argv=[b"", b"a", b""], env=[b"A=", b"=", b""], stdin=True),
             HAS_STDIN,
             (3, 3, 0, 0),
             NONE,
             b"/\0/p\0\0a\0\0A=\0=\0\0",
         ),
         (
-            Order(cwd=b"/", program=b"p", argv=[], env=[], path=b""),
+            StartOrder(cwd=b"/", program=b"p", argv=[], env=[], path=b""),
             SEARCH,
             (0, 0, 0, 0),
             NONE,
             b"/\0p\0\0",
         ),
         (
-            Order(
+            StartOrder(
                 cwd=b"/\xff",
                 program=b"p",
                 argv=[b"p", b"x"],
                 env=[b"A=1"],
                 path=b"/bin:",
-                terminal=b"/dev/pts/7",
+                terminal=True,
                 limits=[(resource.RLIMIT_NOFILE, 64, 2**64 - 1), (resource.RLIMIT_CPU, 1, 3)],
                 groups=[b"/g/1", b"/g/2"],
             ),
             TERMINAL | SEARCH,
             (2, 1, 2, 2),
             NONE,
-            struct.pack("=6Q", 7, 64, 2**64 - 1, 0, 1, 3)
-            + b"/\xff\0/dev/pts/7\0/g/1\0/g/2\0p\0/bin:\0p\0x\0A=1\0",
+            struct.pack("=6Q", 7, 64, 2**64 - 1, 0, 1, 3) + b"/\xff\0/g/1\0/g/2\0p\0/bin:\0p\0x\0A=1\0",
         ),
         (
-            Order(cwd=b"/", program=b"/p", argv=[b"p"], env=[], cage=Cage(b"FILTER.8", powerless=True)),
+            StartOrder(cwd=b"/", program=b"/p", argv=[b"p"], env=[], cage=Cage(b"FILTER.8", powerless=True)),
             CONFINED | POWERLESS,
             (1, 0, 0, 0),
             (8, 0, 0),
             b"FILTER.8/\0/p\0p\0",
         ),
         (
-            Order(
+            StartOrder(
                 cwd=b"/",
                 program=b"p",
                 argv=[b"p"],
@@ -102,7 +101,7 @@ NONE = 0, 0, 0
     ids=["plain", "empty texts", "empty path", "everything", "a filter", "a whole sandbox"],
 )
 def test_an_order_is_a_head_and_texts_that_each_end_with_a_nul(
-    order: Order, flags: int, counts: tuple[int, ...], sandbox: tuple[int, ...], body: bytes
+    order: StartOrder, flags: int, counts: tuple[int, ...], sandbox: tuple[int, ...], body: bytes
 ) -> None:
     """The other side counts texts; what is absent must not stand for an empty one."""
     head, rest = order.encode()
@@ -110,10 +109,10 @@ def test_an_order_is_a_head_and_texts_that_each_end_with_a_nul(
     assert (ORDER.unpack(head), rest) == ((START, flags, *counts, len(body), *sandbox), body)
 
 
-def of_size(size: int) -> Order:
+def of_size(size: int) -> StartOrder:
     """An order whose texts take so many bytes."""
     texts = len(PLAIN.encode()[1])
-    return Order(cwd=b"/", program=b"/p", argv=[b"p"], env=[b"x" * (size - texts - 1)])
+    return StartOrder(cwd=b"/", program=b"/p", argv=[b"p"], env=[b"x" * (size - texts - 1)])
 
 
 @pytest.mark.parametrize(("size", "flags"), [(INLINE, 0), (INLINE + 1, IN_FILE)])
@@ -140,16 +139,17 @@ def test_an_exit_says_whether_it_was_a_signal_and_whether_anybody_is_left(
 
 def test_a_failure_says_at_which_stage() -> None:
     """The numbers are the other side's too."""
-    stages = [Report(News.FAILED, 2, detail).stage for detail in range(1, 10)]
+    stages = [Report(News.FAILED, 2, detail).stage for detail in range(1, 11)]
 
     assert stages == [
-        Stage.FORK,
-        Stage.TERMINAL,
-        Stage.DIRECTORY,
-        Stage.SEARCH,
-        Stage.PROGRAM,
-        Stage.LIMIT,
-        Stage.GROUP,
-        Stage.SANDBOX,
-        Stage.HIDDEN,
+        StartStage.FORK,
+        StartStage.TERMINAL,
+        StartStage.DIRECTORY,
+        StartStage.SEARCH,
+        StartStage.PROGRAM,
+        StartStage.LIMIT,
+        StartStage.GROUP,
+        StartStage.SANDBOX,
+        StartStage.HIDDEN,
+        StartStage.NO_GROUP,
     ]

@@ -17,9 +17,9 @@ from holdfast.host.environ import Environment
 from holdfast.host.groups import Groups
 from holdfast.host.limits import Kept
 from holdfast.host.orders import News
+from holdfast.host.shim import ForkServer
 from holdfast.host.spawn import Spawner, login_shell
-from holdfast.host.warden import Nursery
-from holdfast.model import EnvPolicy, Inherit, Limits, Size, Spec, Stream, Terms
+from holdfast.model import EnvironmentPolicy, Inherit, Limits, ProcessTerms, Size, Spec, Stream
 from tests.fakes.gate import SlowProgram
 from tests.fakes.process import (
     PATH,
@@ -94,7 +94,7 @@ async def test_a_slow_start_holds_up_nobody(slow: SlowProgram, terminal: Size | 
 
         with contextlib.closing(spawner.start(command("true"))) as other:
             told = wait_news(other), wait_news(other)
-            early = stuck.hear()
+            early = stuck.receive()
             slow.release()
             late = wait_news(stuck)
 
@@ -200,7 +200,7 @@ def test_our_ends_do_not_block_and_theirs_do() -> None:
 
 def test_a_child_gets_the_limit_of_open_files_it_is_given() -> None:
     """Ours is raised for many processes; many programs do not expect that."""
-    spawner = Spawner(Environment({}), Nursery(files_limit=(123, 456)))
+    spawner = Spawner(Environment({}), ForkServer(files_limit=(123, 456)))
     with started(command(*SLEEP), spawner) as child:
         assert resource.prlimit(child.pid, resource.RLIMIT_NOFILE) == (123, 456)
 
@@ -209,7 +209,7 @@ def test_a_child_gets_the_limit_of_open_files_it_is_given() -> None:
 
 
 def limited(*argv: str, limits: Limits, cwd: str = "/") -> Spec:
-    return Spec(argv=argv, cwd=cwd, env={"PATH": PATH}, terms=Terms(limits=limits))
+    return Spec(argv=argv, cwd=cwd, env={"PATH": PATH}, terms=ProcessTerms(limits=limits))
 
 
 def test_the_kernel_keeps_the_limits_of_each_process() -> None:
@@ -337,7 +337,7 @@ def test_a_shell_that_was_asked_for_is_kept(value: str) -> None:
 
 
 def test_what_is_inherited_follows_the_policy() -> None:
-    policy = EnvPolicy(Inherit.ALL, False, exclude=(), set=(("SET", "1"),), include_only=())
+    policy = EnvironmentPolicy(Inherit.ALL, False, exclude=(), set=(("SET", "1"),), include_only=())
     spawner = Spawner(Environment({"PATH": PATH, "A\udcff": "\udcfe", "MONKEY": "x"}))
     spec = Spec(argv=SLEEP, cwd="/", env={"OVER": "2"}, env_policy=policy)
 

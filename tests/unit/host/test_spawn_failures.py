@@ -16,9 +16,9 @@ from holdfast.errors import Fault, Search, SpawnFailed
 from holdfast.host.environ import Environment
 from holdfast.host.groups import Group, Groups
 from holdfast.host.orders import News
+from holdfast.host.shim import ForkServer
 from holdfast.host.spawn import Spawner
-from holdfast.host.warden import Nursery
-from holdfast.model import Limits, Size, Spec, Terms
+from holdfast.model import Limits, ProcessTerms, Size, Spec
 from tests.fakes.process import (
     PATH,
     TERMINAL,
@@ -270,8 +270,8 @@ def closed(spawner: Spawner, spec: Spec) -> None:
         os.close(fd)
 
 
-# Two for a terminal or six for three pipes, then both ends of a warden's socket and of the nursery's.
-NEEDED = [(2 + 4, TERMINAL), (6 + 4, None)]
+# Three for a terminal or six for three pipes, then both ends of a shim's socket and of the fork server's.
+NEEDED = [(3 + 4, TERMINAL), (6 + 4, None)]
 
 
 @pytest.mark.parametrize(
@@ -303,13 +303,13 @@ def test_with_one_more_descriptor_the_last_test_would_have_started_a_child(
         spawner.close()
 
 
-def test_without_a_descriptor_for_a_long_order_the_warden_is_given_up() -> None:
+def test_without_a_descriptor_for_a_long_order_the_shim_is_given_up() -> None:
     """It waits for an order that will never come."""
     spec = command("true", "x" * 100_000)
     with nothing_left_open():
-        nursery = Nursery()
-        nursery.prepare()
-        spawner = Spawner(Environment({}), nursery)
+        fork_server = ForkServer()
+        fork_server.prepare()
+        spawner = Spawner(Environment({}), fork_server)
         with few_descriptors(4), pytest.raises(SpawnFailed) as caught:  # The pipes.
             spawner.start(spec)
         closed(spawner, spec)
@@ -318,37 +318,39 @@ def test_without_a_descriptor_for_a_long_order_the_warden_is_given_up() -> None:
     assert (caught.value.fault, caught.value.number) == (Fault.SYSTEM, errno.EMFILE)
 
 
-def test_without_descriptors_for_a_spare_warden_a_start_is_no_failure() -> None:
+def test_without_descriptors_for_a_spare_shim_a_start_is_no_failure() -> None:
     """Whoever needs it will be told."""
     with nothing_left_open():
-        nursery = Nursery()
-        nursery.prepare()
-        spawner = Spawner(Environment({}), nursery)
+        fork_server = ForkServer()
+        fork_server.prepare()
+        spawner = Spawner(Environment({}), fork_server)
         with few_descriptors(4):
             closed(spawner, command("true"))
         spawner.close()
 
 
-def test_without_a_nursery_the_host_is_at_fault() -> None:
-    """Nothing that the client asked for is wrong."""
+def test_without_a_fork_server_the_host_is_at_fault() -> None:
+    """Nothing that the client asked for is wrong; whoever runs the server is told what is missing."""
     with nothing_left_open():
-        spawner = Spawner(Environment({}), Nursery(programs=[("/nowhere/nursery",)]))
+        spawner = Spawner(Environment({}), ForkServer(program="/nowhere/fork_server"))
         with pytest.raises(SpawnFailed) as caught:
             spawner.start(command("true"))
         spawner.close()
 
-    assert (caught.value.fault, caught.value.number) == (Fault.SYSTEM, errno.ENOENT)
+    assert (caught.value.fault, caught.value.subject) == (Fault.SYSTEM, "host")
+    assert "/nowhere/fork_server cannot be run: No such file or directory" in caught.value.reason
+    assert "install holdfast again" in caught.value.reason
 
 
 def test_a_group_that_cannot_be_entered_is_the_hosts_fault_and_removed(tmp_path: Path) -> None:
     """A child outside its group would have no limit."""
     groups = FakedGroups(tmp_path)
     spawner = Spawner(Environment({}), groups=groups)
-    spec = Spec(argv=["/bin/true"], cwd="/", env={}, terms=Terms(limits=Limits(processes=1)))
+    spec = Spec(argv=["/bin/true"], cwd="/", env={}, terms=ProcessTerms(limits=Limits(processes=1)))
 
     found = failure(spec, spawner)
 
-    assert found == Failure(Fault.SYSTEM, "/bin/true", errno.ENOENT)
+    assert found == Failure(Fault.SYSTEM, "control group", None)
     assert os.listdir(tmp_path) == []
 
 

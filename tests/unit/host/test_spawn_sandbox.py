@@ -1,9 +1,10 @@
-"""Children in sandboxes: from a spec to its end, through spawner, nursery and kernel."""
+"""Children in sandboxes: from a spec to its end, through spawner, fork server and kernel."""
 
 from __future__ import annotations
 
 import gc
 import os
+import sys
 from collections.abc import Callable, Iterator
 from dataclasses import replace
 from pathlib import Path
@@ -11,16 +12,17 @@ from pathlib import Path
 import pytest
 
 from holdfast.errors import BadRequest, Fault, SandboxUnavailable, SpawnFailed
-from holdfast.host.child import Child
+from holdfast.host.child import ShimChild
 from holdfast.host.environ import Environment
+from holdfast.host.groups import find_groups
 from holdfast.host.orders import News
 from holdfast.host.sandbox.cage import Held
 from holdfast.host.sandbox.ladder import Ladder, _file
+from holdfast.host.shim import ForkServer
 from holdfast.host.spawn import Spawner
-from holdfast.host.warden import Nursery
-from holdfast.model import Size, Spec
+from holdfast.model import Limits, ProcessTerms, Size, Spec
 from holdfast.sandbox import Access, Backing, Denial, Entry, Guarantees, Named, Pattern, Sandbox, Where
-from tests.fakes.nursery import GUARD
+from tests.fakes.fork_server import GUARD
 from tests.fakes.process import (
     PATH,
     TERMINAL,
@@ -29,6 +31,7 @@ from tests.fakes.process import (
     has_children,
     open_files,
     read_to_end,
+    read_until,
     wait_exit,
     wait_news,
 )
@@ -56,7 +59,8 @@ def spawner(
     """With sandboxes of each kind."""
     made = Spawner(
         Environment({"TMPDIR": "/inherited"}),
-        Nursery(programs=[[compiled]]),
+        ForkServer(program=compiled),
+        groups=find_groups(),
         ladder=sandboxes(request.param),
     )
     yield made
@@ -68,7 +72,7 @@ def sandboxed(*argv: str, entries: tuple[Entry, ...] | None = (ROOT,), **more: o
     return replace(spec, sandbox=Sandbox(entries, network=False, cwd=spec.cwd))
 
 
-def ends(child: Child) -> None:
+def ends(child: ShimChild) -> None:
     child.kill()
     while child.pid and wait_news(child).news not in (News.EMPTY, News.LOST):
         pass
@@ -98,6 +102,22 @@ def refusal(spawner: Spawner, spec: Spec) -> SpawnFailed:
     return caught.value
 
 
+def test_what_is_denied_below_a_missing_directory_cannot_come_into_being(
+    spawner: Spawner, work: Path
+) -> None:
+    """It once broke every start under bubblewrap; and nothing of it is left behind."""
+    script = "touch in; mkdir -p a/b/c && exit 1; echo x > a/secret && exit 2; mv a c && exit 3; ls a; exit 5"
+    entries = (ROOT, Entry(str(work), WRITE), Entry(f"{work}/a/b/secret", Access.DENY))
+    spec = sandboxed("sh", "-c", f"exec 2>/dev/null; {script}", cwd=str(work), entries=entries)
+
+    code, denials = ran(spawner, spec)
+
+    assert code == 5
+    assert {denial.subject for denial in denials} <= {f"{work}/a", f"{work}/a/b", f"{work}/a/secret"}
+    assert denials[0].op == "mkdir"
+    assert os.listdir(work) == ["in"]
+
+
 @BOTH
 def test_what_was_refused_is_known_with_the_exit(spawner: Spawner, work: Path, terminal: Size | None) -> None:
     script = "touch in && ! mkdir ../out 2>/dev/null && ! mkdir ../out 2>/dev/null && exit 5"
@@ -107,6 +127,38 @@ def test_what_was_refused_is_known_with_the_exit(spawner: Spawner, work: Path, t
 
     assert ran(spawner, spec) == (5, [Denial("mkdir", f"{work.parent}/out", 2)])
     assert os.listdir(work) == ["in"]
+
+
+@pytest.mark.parametrize("limits", [Limits(processes=1), Limits(files=4)], ids=["processes", "files"])
+def test_a_limit_is_about_the_command_and_not_about_its_sandbox(spawner: Spawner, limits: Limits) -> None:
+    """What is enough without a sandbox is enough in one, whoever has to keep it."""
+    spec = sandboxed("true", terms=ProcessTerms(limits=limits))
+
+    assert ran(spawner, spec) == (0, [])
+
+
+@pytest.mark.skipif(
+    "pids" not in find_groups().controllers, reason="no groups can be made here for processes"
+)
+def test_a_command_has_no_more_processes_than_without_a_sandbox(spawner: Spawner) -> None:
+    """One for itself: the second is refused."""
+    script = "import os\ntry: os.fork()\nexcept BlockingIOError: os._exit(7)"
+    spec = sandboxed(sys.executable, "-I", "-S", "-c", script, terms=ProcessTerms(limits=Limits(processes=1)))
+
+    assert ran(spawner, spec) == (7, [])
+
+
+def test_who_keeps_the_sandbox_is_not_counted(spawner: Spawner) -> None:
+    """Where limits are kept by looking."""
+    spec = sandboxed("sh", "-c", "sleep 1000 & echo; wait")
+    child = spawner.start(spec, spawner.cage(spec))
+    try:
+        assert wait_news(child).news is News.STARTED
+        read_until(child.outputs[0][1], b"\n")
+
+        assert child.load().processes == 2
+    finally:
+        ends(child)
 
 
 def test_without_a_sandbox_there_is_no_cage(spawner: Spawner) -> None:
@@ -174,7 +226,7 @@ def test_what_bubblewrap_says_is_the_reason(
     compiled: str, sandboxes: Callable[..., Ladder], terminal: Size | None
 ) -> None:
     """It knows better than a number."""
-    spawner = Spawner(Environment({}), Nursery(programs=[[compiled]]), ladder=sandboxes(Backing.BUBBLEWRAP))
+    spawner = Spawner(Environment({}), ForkServer(program=compiled), ladder=sandboxes(Backing.BUBBLEWRAP))
     spec = sandboxed("true", terminal=terminal)
     cage = spawner.cage(spec)
     assert cage is not None

@@ -7,42 +7,21 @@ import select
 import shutil
 import signal
 import sys
-from collections.abc import Iterator
-from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
 
 from holdfast.host import tree
-from holdfast.host.child import Child
-from holdfast.host.tree import Load, below, holders, is_alive, load, signal_all
-from holdfast.model import Spec
-from tests.fakes.nursery import has_ended, until
-from tests.fakes.process import TERMINAL, command, python, read_until, sh, started, status, wait_exit
+from holdfast.host.look import Look, glance
+from holdfast.host.tree import Load, below, is_alive, load, signal_all
+from tests.fakes.fork_server import has_ended, until
+from tests.fakes.process import command, python, sh, started, status, wait_exit
+from tests.fakes.rooted import rooted, said
 
 NOBODY = 2**22 + 1
 """More than any pid."""
 
 SLEEP = command("sleep", "1000")
-
-
-@contextmanager
-def rooted(spec: Spec) -> Iterator[tuple[Child, int]]:
-    """A child that runs, and the root of its tree."""
-    with started(spec) as child:
-        yield child, int(status(child.pid)["PPid"])
-
-
-def said(child: Child) -> list[int]:
-    """Numbers that it writes on a line."""
-    return [int(word) for word in read_until(child.outputs[0][1], b"\n").split()]
-
-
-def sleepers(child: Child) -> list[int]:
-    """Those whom a shell started to sleep, once they do: their files are set up before their program runs."""
-    pids = said(child)
-    until(lambda: all(status(pid).get("Name") == "sleep" for pid in pids))
-    return pids
 
 
 # Who is there.
@@ -121,6 +100,66 @@ def test_a_tree_is_looked_at_only_so_far(monkeypatch: pytest.MonkeyPatch) -> Non
         assert (len(found), found[0]) == (3, child.pid)
 
 
+def test_a_glance_goes_no_further_than_it_may() -> None:
+    """Whoever it is who makes so many processes: the event loop waits for a glance."""
+    with rooted(sh("for i in $(seq 60); do sleep 1000 & done; echo $!; wait")) as (child, root):
+        said(child)
+        whole, brief = Look(), glance()
+
+        everybody, some = below(root, whole), below(root, brief)
+
+        assert (len(everybody), whole.cut) == (61, False)
+        assert brief.cut
+        assert 0 < len(some) < 61
+        assert set(some) < set(everybody)
+
+
+def test_who_has_too_many_threads_has_no_children_at_a_glance() -> None:
+    """To list the threads alone would take too long."""
+    with rooted(python(THREADS, "60", stdin=True)) as (child, root):
+        (sleeper,) = said(child)
+        look = glance()
+
+        assert below(root, look) == [child.pid]
+        assert look.cut
+        assert below(root) == [child.pid, sleeper]
+
+
+# Kernels that do not list children.
+
+
+@pytest.fixture
+def untold(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The kernel says of everybody who its parent is, and no more."""
+    monkeypatch.setattr(tree, "_is_told_children", lambda: False)
+
+
+@pytest.mark.usefixtures("untold")
+def test_where_children_are_not_listed_everybody_is_found_by_parents() -> None:
+    """Else nobody would have a limit kept, or hear of a grace."""
+    script = "setsid sh -c 'sleep 1000 & echo $$ $! ; wait' & wait"
+    with rooted(sh(script)) as (child, root):
+        session, sleeper = said(child)
+
+        assert below(root) == [child.pid, session, sleeper]
+        assert below(child.pid) == [session, sleeper]
+        assert below(sleeper) == below(NOBODY) == below(0) == []
+        assert load(root).processes == 3
+
+
+@pytest.mark.usefixtures("untold")
+def test_where_children_are_not_listed_a_glance_does_not_look_at_the_whole_host() -> None:
+    with rooted(SLEEP) as (_, root):
+        look = glance()
+
+        assert below(root, look) == []
+        assert look.cut
+
+
+def test_whether_children_are_listed_is_seen() -> None:
+    assert tree._is_told_children() == os.path.exists(f"/proc/self/task/{os.getpid()}/children")
+
+
 def test_a_process_is_alive_until_it_has_ended(tmp_path: Path) -> None:
     """Not until it is reaped."""
     with started(sh("read _", stdin=True)) as child:
@@ -147,13 +186,28 @@ def test_a_name_that_looks_like_an_end_is_only_a_name(tmp_path: Path) -> None:
 # Signals to all.
 
 
+def is_there() -> bool:
+    """Of a root that lives for as long as the test."""
+    return True
+
+
+def test_nobody_gets_a_signal_once_the_root_is_gone() -> None:
+    """Whoever has its number by then is a stranger, and so are those below."""
+    with rooted(command("cat", stdin=True)) as (child, root):
+        signal_all(root, signal.SIGKILL, lambda: False)
+
+        assert child.stdin is not None
+        os.write(child.stdin, b"1\n")
+        assert said(child) == [1]
+
+
 def test_a_signal_goes_to_everybody_below_and_not_to_the_root() -> None:
     """Whatever session they are in, stopped or not."""
     script = "setsid sh -c 'sleep 1000 & kill -STOP $!; echo $$ $!; wait' & wait"
     with started(SLEEP) as stranger, rooted(sh(script)) as (child, root):
         members = [child.pid, *said(child)]
 
-        signal_all(root, signal.SIGKILL)
+        signal_all(root, signal.SIGKILL, is_there)
 
         for pid in members:
             has_ended(pid)
@@ -175,7 +229,7 @@ def test_everybody_gets_a_signal_once() -> None:
     with rooted(python(source, stdin=True)) as (child, root):
         said(child)
 
-        signal_all(root, signal.SIGUSR1)
+        signal_all(root, signal.SIGUSR1, is_there)
         assert child.stdin is not None
         os.write(child.stdin, b"\n")
 
@@ -190,9 +244,9 @@ def test_a_number_that_is_a_strangers_by_now_gets_no_signal(monkeypatch: pytest.
         with rooted(SLEEP) as (child, root):
             # No event tells when the kernel gives a number away; so the look is one that was true once.
             gone = [stranger.pid, grandchild, NOBODY]
-            monkeypatch.setattr(tree, "below", lambda root: [*gone, *look(root), *gone])
+            monkeypatch.setattr(tree, "below", lambda root, bounds: [*gone, *look(root), *gone])
 
-            signal_all(root, signal.SIGKILL)
+            signal_all(root, signal.SIGKILL, is_there)
 
             assert wait_exit(child) == 137
         # Who has got the signal may look alive for a moment, but does not answer.
@@ -202,69 +256,34 @@ def test_a_number_that_is_a_strangers_by_now_gets_no_signal(monkeypatch: pytest.
         assert is_alive(grandchild)
 
 
+def test_all_or_nobody_gets_a_signal_if_that_is_wanted() -> None:
+    """Who tries in a moment what a thread does later must not send it twice."""
+    script = "trap : USR1; for i in $(seq 60); do sleep 1000 & done; echo $!; while :; do sleep 0.01; done"
+    with rooted(sh(script)) as (child, root):
+        said(child)
+
+        assert not signal_all(root, signal.SIGKILL, is_there, glance(), partly=False)
+        assert len(below(root)) >= 61
+        assert signal_all(root, signal.SIGKILL, is_there, Look(), partly=False)
+        assert wait_exit(child) == 137
+
+
+def test_a_signal_that_is_given_up_goes_to_nobody() -> None:
+    """The number of the root may be a stranger's by then."""
+    look = Look()
+    look.give_up()
+    with rooted(SLEEP) as (child, root):
+        signal_all(root, signal.SIGKILL, is_there, look)
+
+        assert is_alive(child.pid)
+
+
 def test_a_signal_to_nobody_is_no_error() -> None:
     with rooted(sh("exit 3")) as (child, root):
         wait_exit(child)
-        signal_all(root, signal.SIGTERM)
-        signal_all(NOBODY, signal.SIGTERM)
-        signal_all(0, signal.SIGTERM)
-
-
-# Who holds our files.
-
-
-def test_who_has_the_other_end_of_a_pipe_open_is_its_holder() -> None:
-    """For each pipe apart: to hold one output open is not to hold the other."""
-    files = (">/dev/null", "2>/dev/null", ">/dev/null 2>&1")
-    script = "".join(f'sleep 1000 {given} & pids="$pids $!"; ' for given in files)
-    with rooted(sh(f"{script} echo $pids; wait")) as (child, root):
-        only_stderr, only_stdout, _ = sleepers(child)
-        (_, stdout), (_, stderr) = child.outputs
-        members = below(root)
-
-        assert len(members) == 4
-        assert holders(members, [stdout]) == [child.pid, only_stdout]
-        assert holders(members, [stderr]) == [child.pid, only_stderr]
-        assert holders(members, [stdout, stderr]) == [child.pid, only_stderr, only_stdout]
-        assert holders([child.pid], [stdout]) == [child.pid]
-        assert holders(members, []) == holders([], [stdout]) == []
-
-
-def test_who_has_ended_holds_nothing() -> None:
-    with rooted(sh("exit 3")) as (child, root):
-        wait_exit(child)
-
-        assert holders([*below(root), NOBODY], [fd for _, fd in child.outputs]) == []
-
-
-def test_who_has_the_far_side_of_a_terminal_open_is_its_holder() -> None:
-    script = "sleep 1000 </dev/null >/dev/null 2>&1 & echo $!; wait"
-    with (
-        rooted(command("sh", "-c", script, terminal=TERMINAL)) as (child, root),
-        started(command("sleep", "1000", terminal=TERMINAL)) as other,
-    ):
-        (deaf,) = sleepers(child)
-        master = child.outputs[0][1]
-
-        assert below(root) == [child.pid, deaf]
-        assert holders([*below(root), other.pid], [master]) == [child.pid]
-
-
-def test_who_has_opened_its_terminal_by_the_name_for_all_is_a_holder_too() -> None:
-    """Whoever asks for a password does; the terminal does not end before it is closed there as well."""
-    script = "sleep 1000 </dev/tty >/dev/null 2>&1 & echo $!; wait"
-    with rooted(command("sh", "-c", script, terminal=TERMINAL)) as (child, root):
-        (asker,) = sleepers(child)
-
-        assert holders(below(root), [child.outputs[0][1]]) == [child.pid, asker]
-
-
-def test_only_so_many_holders_are_named(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(tree, "_MOST_HOLDERS", 2)
-    with rooted(sh("for i in 1 2 3; do sleep 1000 & done; echo $!; wait")) as (child, root):
-        said(child)
-
-        assert holders(below(root), [child.outputs[0][1]]) == below(root)[:2]
+        signal_all(root, signal.SIGTERM, is_there)
+        signal_all(NOBODY, signal.SIGTERM, is_there)
+        signal_all(0, signal.SIGTERM, is_there)
 
 
 # What they use.
@@ -349,7 +368,7 @@ def test_time_of_who_has_ended_and_was_not_reaped_counts() -> None:
 
 @pytest.mark.slow
 def test_time_of_the_root_itself_is_not_the_trees() -> None:
-    """A warden's work is ours."""
+    """A shim's work is ours."""
     source = f"""if True:
         import os, time
         while time.process_time() < {BURNT_US / 1e6}: pass

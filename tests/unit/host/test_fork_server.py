@@ -1,4 +1,4 @@
-"""The nursery and its wardens, compiled and in Python, at the level of their messages."""
+"""The fork server and its shims, at the level of their messages."""
 
 from __future__ import annotations
 
@@ -12,12 +12,14 @@ from pathlib import Path
 
 import pytest
 
-from tests.fakes.nursery import (
+from holdfast.host.sandbox.cage import Cage
+from tests.fakes.fork_server import (
     ALONE,
     AT_DIRECTORY,
     AT_FORK,
     AT_GROUP,
     AT_LIMIT,
+    AT_NO_GROUP,
     AT_PROGRAM,
     AT_SEARCH,
     AT_TERMINAL,
@@ -30,7 +32,7 @@ from tests.fakes.nursery import (
     START,
     STARTED,
     Command,
-    Nursery,
+    ForkServer,
     Report,
     order,
     sh,
@@ -63,8 +65,8 @@ def test_it_tells_how_a_command_ended(command: Command, script: str, value: int,
     command.close_stdin()
     empty = command.tells(EMPTY)
 
-    assert said == f"{started.value} {started.warden}"
-    assert started == Report(STARTED, started.value, 0, started.warden, 0, 0, 0)
+    assert said == f"{started.value} {started.shim}"
+    assert started == Report(STARTED, started.value, 0, started.shim, 0, 0, 0)
     assert exited[:4] == (EXITED, value, detail, 0)
     assert empty[:4] == (EMPTY, 0, 0, 0)
 
@@ -104,8 +106,8 @@ def test_a_large_request_comes_in_a_file(command: Command) -> None:
     started = command.tells(STARTED)
 
     assert command.line() == "100000 100001 100002"
-    assert len(os.listdir(f"/proc/{started.warden}/fd")) == 4
-    assert "memfd:" not in Path(f"/proc/{started.warden}/maps").read_text(encoding="utf-8")
+    assert len(os.listdir(f"/proc/{started.shim}/fd")) == 4
+    assert "memfd:" not in Path(f"/proc/{started.shim}/maps").read_text(encoding="utf-8")
 
 
 def test_limits_are_the_commands_own(command: Command) -> None:
@@ -115,37 +117,35 @@ def test_limits_are_the_commands_own(command: Command) -> None:
     started = command.tells(STARTED)
 
     assert (command.line(), command.line()) == ("64", "128")
-    assert resource.prlimit(started.warden, resource.RLIMIT_NOFILE) == resource.getrlimit(
+    assert resource.prlimit(started.shim, resource.RLIMIT_NOFILE) == resource.getrlimit(
         resource.RLIMIT_NOFILE
     )
 
 
-def test_the_nursery_may_have_a_limit_of_files_that_everybody_inherits(program: tuple[str, ...]) -> None:
+def test_the_fork_server_may_have_a_limit_of_files_that_everybody_inherits(compiled: str) -> None:
     """The server raises its own limit; programs that use select must not see that."""
-    nursery = Nursery((*program, "100", "200"))
-    command = nursery.command().start(*sh("ulimit -Sn; ulimit -Hn"))
+    fork_server = ForkServer((compiled, "100", "200"))
+    command = fork_server.command().start(*sh("ulimit -Sn; ulimit -Hn"))
 
     said = command.line(), command.line()
-    nursery.close()
+    fork_server.close()
 
     assert said == ("100", "200")
 
 
-def test_the_nursery_keeps_none_of_the_servers_files(nursery: Nursery) -> None:
+def test_the_fork_server_keeps_none_of_the_servers_files(fork_server: ForkServer) -> None:
     """It would keep a client's connection open after the server has closed it."""
-    files = os.listdir(f"/proc/{nursery.pid}/fd")
+    files = os.listdir(f"/proc/{fork_server.pid}/fd")
 
     assert sorted(files) == ["0", "1", "2", "3"]
 
 
 @pytest.mark.parametrize("arguments", [("1",), ("1", "2", "3")])
-def test_it_refuses_arguments_that_it_does_not_know(
-    program: tuple[str, ...], arguments: tuple[str, ...]
-) -> None:
+def test_it_refuses_arguments_that_it_does_not_know(compiled: str, arguments: tuple[str, ...]) -> None:
     """Else a server of another version would run without its limits."""
-    ran = subprocess.run([*program, *arguments], check=False, capture_output=True)
+    ran = subprocess.run([compiled, *arguments], check=False, capture_output=True)
 
-    assert (ran.returncode, ran.stderr[:14]) == (2, b"usage: nursery")
+    assert (ran.returncode, ran.stderr[:18]) == (2, b"usage: fork_server")
 
 
 def test_an_empty_argument_and_a_repeated_variable_arrive(command: Command) -> None:
@@ -172,6 +172,12 @@ def folder(tmp_path: Path) -> Path:
     return tmp_path
 
 
+def start_in(place: Path, command: Command) -> None:
+    """Hand over what is there in place of a terminal."""
+    with place.open("rb") as file:
+        command.start("/bin/true", terminal=file.fileno())
+
+
 Starts = Callable[[Command, Path], object]
 
 FAILURES: dict[str, tuple[Starts, int, int]] = {
@@ -183,9 +189,10 @@ FAILURES: dict[str, tuple[Starts, int, int]] = {
     "too long for PATH": (lambda c, f: c.start("x" * 4400, path="/none"), AT_SEARCH, errno.ENAMETOOLONG),
     "no directory": (lambda c, f: c.start("/bin/true", cwd=f / "none"), AT_DIRECTORY, errno.ENOENT),
     "not a directory": (lambda c, f: c.start("/bin/true", cwd=f / "plain"), AT_DIRECTORY, errno.ENOTDIR),
-    "no terminal": (lambda c, f: c.start("/bin/true", terminal=f"{f}/none"), AT_TERMINAL, errno.ENOENT),
+    "no terminal": (lambda c, f: start_in(f / "plain", c), AT_TERMINAL, errno.ENOTTY),
     "no group": (lambda c, f: c.start("/bin/true", groups=[f"{f}/none"]), AT_GROUP, errno.ENOENT),
     "bad limit": (lambda c, f: c.start("/bin/true", limits=[(7, 2, 1)]), AT_LIMIT, errno.EINVAL),
+    "too many files": (lambda c, f: c.send(order(START), *[0] * 6), AT_FORK, errno.EMFILE),
     "no files": (
         lambda c, f: c.send(order(START, counts=(1, 0, 0, 0), size=6) + b"/\0x\0x\0"),
         AT_FORK,
@@ -195,16 +202,63 @@ FAILURES: dict[str, tuple[Starts, int, int]] = {
 
 
 @pytest.mark.parametrize("case", FAILURES)
-def test_a_failed_start_says_where_and_why(nursery: Nursery, other: Command, folder: Path, case: str) -> None:
-    """Each becomes another sentence to the client; the warden ends, and nobody else notices."""
+def test_a_failed_start_says_where_and_why(
+    fork_server: ForkServer, other: Command, folder: Path, case: str
+) -> None:
+    """Each becomes another sentence to the client; the shim ends, and nobody else notices."""
     start, stage, number = FAILURES[case]
-    command = nursery.command()
+    command = fork_server.command()
 
     start(command, folder)
 
     assert command.told() == Report(FAILED, number, stage, 0, 0, 0, 0)
     assert command.told() is None
     assert other.echoes()
+
+
+NO_GROUPS = {
+    "a directory": ("group", AT_NO_GROUP, 0),
+    "a link to one": ("link", AT_GROUP, errno.ENOTDIR),
+    "the file itself": ("group/cgroup.procs", AT_GROUP, errno.ENOTDIR),
+    "a directory with a pipe": ("pipes", AT_NO_GROUP, 0),
+}
+
+
+@pytest.fixture
+def no_groups(tmp_path: Path) -> Path:
+    """What looks like control groups, and lies on an ordinary disk."""
+    (tmp_path / "group").mkdir()
+    (tmp_path / "group" / "cgroup.procs").write_text("whole")
+    (tmp_path / "link").symlink_to("group")
+    (tmp_path / "pipes").mkdir()
+    os.mkfifo(tmp_path / "pipes" / "cgroup.procs")
+    return tmp_path
+
+
+@pytest.mark.parametrize("case", NO_GROUPS)
+def test_what_is_no_control_group_is_not_written(
+    fork_server: ForkServer, other: Command, no_groups: Path, case: str
+) -> None:
+    """An order only names a path, and the shim may be root."""
+    name, stage, number = NO_GROUPS[case]
+    command = fork_server.command().start("/bin/true", groups=[str(no_groups / name)])
+
+    assert command.told() == Report(FAILED, number, stage, 0, 0, 0, 0)
+    assert command.told() is None
+    assert (no_groups / "group" / "cgroup.procs").read_text() == "whole"
+    assert other.echoes()
+
+
+@pytest.mark.parametrize("case", NO_GROUPS)
+def test_what_is_no_control_group_is_not_handed_into_a_sandbox(
+    fork_server: ForkServer, wrapped: Callable[..., Cage], no_groups: Path, case: str
+) -> None:
+    name, stage, number = NO_GROUPS[case]
+    groups = [str(no_groups / name)]
+    command = fork_server.command().start("/bin/true", groups=groups, cage=wrapped())
+
+    assert command.told() == Report(FAILED, number, stage, 0, 0, 0, 0)
+    assert (no_groups / "group" / "cgroup.procs").read_text() == "whole"
 
 
 @pytest.mark.parametrize(
@@ -273,7 +327,7 @@ def test_a_terminal_becomes_the_commands_own(command: Command) -> None:
     ours, theirs = os.openpty()
     name = os.ttyname(theirs)
 
-    command.start(*PYTHON, "-c", source, terminal=name)
+    command.start(*PYTHON, "-c", source, terminal=theirs)
     command.tells(STARTED)
     said = read_until(ours, b"done")
     os.close(theirs)

@@ -13,7 +13,7 @@ import pytest
 
 from holdfast.host.sandbox.cage import Cage
 from holdfast.sandbox import Access, Entry, Named, Where
-from tests.fakes.nursery import DENIAL, EMPTY, EXITED, GUARD, STARTED, Command, Nursery, sh
+from tests.fakes.fork_server import DENIAL, EMPTY, EXITED, GUARD, STARTED, Command, ForkServer, sh
 
 pytestmark = pytest.mark.timeout(2 * GUARD)
 
@@ -47,14 +47,14 @@ def outcome(command: Command) -> tuple[int, Denials]:
 
 
 @pytest.fixture
-def ran(native: Nursery, cages: Cages, work: Path) -> Callable[[str], tuple[int, Denials]]:
+def ran(fork_server: ForkServer, cages: Cages, work: Path) -> Callable[[str], tuple[int, Denials]]:
     """Runs a script in a workspace beside which there are other things."""
     outside = work.with_name("outside")
     (outside / "empty").mkdir(parents=True)
     (outside / "file").write_text("whole")
     (work / "inside").write_text("own")
     cage = cages(ROOT, Entry(str(work), Access.WRITE))
-    return lambda script: outcome(native.command().start(*sh(script), cwd=work, cage=cage))
+    return lambda script: outcome(fork_server.command().start(*sh(script), cwd=work, cage=cage))
 
 
 def python(source: str) -> str:
@@ -237,10 +237,12 @@ def test_a_signal_that_is_handled_does_not_make_a_call_happen_twice(ran: Ran, wo
     assert ran(python(source)) == (0, Counter())
 
 
-def test_one_command_is_not_told_of_anothers_denials(native: Nursery, cages: Cages, work: Path) -> None:
-    """A warden has one after the other."""
+def test_one_command_is_not_told_of_anothers_denials(
+    fork_server: ForkServer, cages: Cages, work: Path
+) -> None:
+    """A shim has one after the other."""
     cage = cages(ROOT, Entry(str(work), Access.WRITE))
-    command = native.command()
+    command = fork_server.command()
 
     first = outcome(command.start(*sh("mkdir ../x 2>/dev/null"), cwd=work, cage=cage))
     second = outcome(command.start(*sh("exit 1"), cwd=work, cage=cage))
@@ -250,9 +252,11 @@ def test_one_command_is_not_told_of_anothers_denials(native: Nursery, cages: Cag
     assert (second, third) == ((1, Counter()), (0, Counter()))
 
 
-def test_a_command_that_is_killed_while_it_asks_is_gone(native: Nursery, cages: Cages, work: Path) -> None:
+def test_a_command_that_is_killed_while_it_asks_is_gone(
+    fork_server: ForkServer, cages: Cages, work: Path
+) -> None:
     cage = cages(ROOT, Entry(str(work), Access.WRITE))
-    command = native.command().start(
+    command = fork_server.command().start(
         *sh("echo ready; while :; do mkdir d; rmdir d; done"), cwd=work, cage=cage
     )
     command.tells(STARTED)
@@ -297,12 +301,12 @@ def test_a_protected_name_does_not_come_into_being(ran: Ran, work: Path, script:
 
 
 @pytest.fixture
-def guarded(native: Nursery, cages: Cages, work: Path) -> Ran:
+def guarded(fork_server: ForkServer, cages: Cages, work: Path) -> Ran:
     """A workspace with a repository."""
     (work / ".git").mkdir()
     (work / ".git" / "config").write_text("old")
     cage = cages(ROOT, Entry(str(work), Access.WRITE))
-    return lambda script: outcome(native.command().start(*sh(script), cwd=work, cage=cage))
+    return lambda script: outcome(fork_server.command().start(*sh(script), cwd=work, cage=cage))
 
 
 @pytest.mark.parametrize(
@@ -335,14 +339,16 @@ def test_a_protected_directory_can_be_read_and_what_is_beside_it_written(guarded
     assert (work / "copy").read_text() == "old"
 
 
-def test_a_protected_link_stays_a_link(native: Nursery, cages: Cages, work: Path) -> None:
+def test_a_protected_link_stays_a_link(fork_server: ForkServer, cages: Cages, work: Path) -> None:
     """No mount can cover it: so it is guarded."""
     (work / "real").mkdir()
     (work / ".git").symlink_to("real")
     cage = cages(ROOT, Entry(str(work), Access.WRITE))
     script = "rm .git; mv .git x; ln -sfn other .git; touch .git/x; touch real/x; true"
 
-    _, denials = outcome(native.command().start(*sh(f"{{ {script}; }} 2>/dev/null"), cwd=work, cage=cage))
+    _, denials = outcome(
+        fork_server.command().start(*sh(f"{{ {script}; }} 2>/dev/null"), cwd=work, cage=cage)
+    )
 
     assert os.readlink(work / ".git") == "real"
     assert os.listdir(work / "real") == []

@@ -1,4 +1,4 @@
-"""Commands in sandboxes, at the level of a nursery's messages: starting them and their ends."""
+"""Commands in sandboxes, at the level of a fork server's messages: starting them and their ends."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from holdfast.host.sandbox.cage import Cage, Held
 from holdfast.host.sandbox.filter import MACHINES, program
 from holdfast.host.sandbox.ladder import Ladder
 from holdfast.sandbox import Access, Backing, Entry, Named, Protection, Sandbox, Where
-from tests.fakes.nursery import (
+from tests.fakes.fork_server import (
     ALONE,
     AT_DIRECTORY,
     AT_HIDDEN,
@@ -47,12 +47,12 @@ ROOT, MINIMAL = Entry(Named(Where.ROOT), READ), Entry(Named(Where.MINIMAL), READ
 
 
 def plain(sandboxes: Sandboxes, *entries: Entry) -> Cage:
-    """A cage of Landlock without a witness, which both forms of the nursery can keep."""
+    """A cage of Landlock without a witness, as on kernels that hand no calls over."""
     sandbox = Sandbox(entries or (ROOT,), network=False, cwd="/", least=Protection.NONE)
     return sandboxes(Backing.LANDLOCK, witness=False).cage(sandbox, None)
 
 
-# Both forms: a filter, a ruleset, nothing that only root may.
+# A filter, a ruleset, nothing that only root may.
 
 
 def test_a_command_behind_a_filter_has_given_up_its_rights_for_good(
@@ -178,7 +178,7 @@ def test_a_ruleset_that_is_none_is_a_sandbox_that_cannot_be_made(
         (CONFINED | RULESET, 0, (0, 0, 0)),
     ],
 )
-def test_an_order_that_makes_no_sense_ends_its_warden_and_nobody_else(
+def test_an_order_that_makes_no_sense_ends_its_shim_and_nobody_else(
     command: Command, other: Command, flags: int, size: int, sandbox: tuple[int, int, int]
 ) -> None:
     body = b"/\0/bin/true\0true\0"
@@ -189,7 +189,7 @@ def test_an_order_that_makes_no_sense_ends_its_warden_and_nobody_else(
 
 
 @pytest.mark.parametrize("confined_first", [False, True])
-def test_a_warden_keeps_nothing_of_one_command_for_the_next(
+def test_a_shim_keeps_nothing_of_one_command_for_the_next(
     command: Command, sandboxes: Sandboxes, *, confined_first: bool
 ) -> None:
     cages = [plain(sandboxes), None] if confined_first else [None, plain(sandboxes)]
@@ -203,17 +203,3 @@ def test_a_warden_keeps_nothing_of_one_command_for_the_next(
     first, second = said
     assert first != second
     assert (first if confined_first else second) == "Seccomp:\t2"
-
-
-@pytest.mark.parametrize("kind", ["wrapper", "witness"])
-def test_the_form_in_python_takes_nothing_that_it_cannot_keep(
-    program: tuple[str, ...], command: Command, sandboxes: Sandboxes, kind: str
-) -> None:
-    """To leave out half of a sandbox would be worse than to end."""
-    if len(program) == 1:
-        pytest.skip("this one can")
-    changes = {"wrapper": b"/usr/bin/bwrap"} if kind == "wrapper" else {"witness": True}
-
-    command.start("/bin/true", cage=replace(plain(sandboxes), **changes))
-
-    assert command.told() is None

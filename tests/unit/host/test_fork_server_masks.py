@@ -12,7 +12,7 @@ import pytest
 
 from holdfast.host.sandbox.cage import Cage
 from holdfast.sandbox import Access, Entry, Named, Where
-from tests.fakes.nursery import (
+from tests.fakes.fork_server import (
     AT_PROGRAM,
     AT_SANDBOX,
     EMPTY,
@@ -21,7 +21,7 @@ from tests.fakes.nursery import (
     GUARD,
     STARTED,
     Command,
-    Nursery,
+    ForkServer,
     has_ended,
     sh,
     until,
@@ -42,20 +42,22 @@ def cage(wrapped: Cages, work: Path) -> Cage:
     return wrapped(ROOT, Entry(str(work), Access.WRITE))
 
 
-def holding(native: Nursery, cage: Cage, work: Path, script: str = "echo ready; cat") -> Command:
+def holding(fork_server: ForkServer, cage: Cage, work: Path, script: str = "echo ready; cat") -> Command:
     """A command that runs until its input ends."""
-    command = native.command().start(*sh(script), cwd=work, cage=cage)
+    command = fork_server.command().start(*sh(script), cwd=work, cage=cage)
     command.tells(STARTED)
     assert command.line() == "ready"
     return command
 
 
-def test_a_name_that_is_not_there_cannot_come_into_being(native: Nursery, cage: Cage, work: Path) -> None:
+def test_a_name_that_is_not_there_cannot_come_into_being(
+    fork_server: ForkServer, cage: Cage, work: Path
+) -> None:
     """From outside it is an empty directory as long as the command runs, and then it is gone."""
     script = (
         "mkdir .git 2>&1; touch .git/x 2>&1; rmdir .git 2>&1; mv .git y 2>&1; ls -a .git; echo ready; cat"
     )
-    command = native.command().start(*sh(script), cwd=work, cage=cage)
+    command = fork_server.command().start(*sh(script), cwd=work, cage=cage)
     command.tells(STARTED)
     said = [command.line() for _ in range(4)]
     listed = [command.line(), command.line()]
@@ -75,10 +77,10 @@ def test_a_name_that_is_not_there_cannot_come_into_being(native: Nursery, cage: 
 
 
 def test_whoever_hears_of_the_exit_finds_everything_as_it_was(
-    native: Nursery, cage: Cage, work: Path
+    fork_server: ForkServer, cage: Cage, work: Path
 ) -> None:
     """The next thing a client does may be to run git there."""
-    command = holding(native, cage, work)
+    command = holding(fork_server, cage, work)
 
     command.close_stdin()
     command.tells(EXITED)
@@ -87,9 +89,9 @@ def test_whoever_hears_of_the_exit_finds_everything_as_it_was(
 
 
 def test_two_commands_share_them_and_the_last_takes_them_away(
-    native: Nursery, cage: Cage, work: Path
+    fork_server: ForkServer, cage: Cage, work: Path
 ) -> None:
-    first, second = holding(native, cage, work), holding(native, cage, work)
+    first, second = holding(fork_server, cage, work), holding(fork_server, cage, work)
 
     first.close_stdin()
     first.ended()
@@ -103,13 +105,13 @@ def test_two_commands_share_them_and_the_last_takes_them_away(
 
 
 def test_a_command_that_starts_while_others_run_is_kept_from_them_too(
-    native: Nursery, wrapped: Cages, work: Path
+    fork_server: ForkServer, wrapped: Cages, work: Path
 ) -> None:
     """What is there is the mask of another's, and goes away with it."""
     entries = ROOT, Entry(str(work), Access.WRITE)
-    first = holding(native, wrapped(*entries), work)
+    first = holding(fork_server, wrapped(*entries), work)
     second = holding(
-        native,
+        fork_server,
         wrapped(*entries),
         work,
         "echo ready; read go; mkdir .git 2>/dev/null && echo made; touch .git/x; cat",
@@ -125,9 +127,11 @@ def test_a_command_that_starts_while_others_run_is_kept_from_them_too(
 
 
 @pytest.mark.parametrize("way", ["command", "group", "tree", "hang up", "wrapper"])
-def test_nothing_is_left_however_the_command_ends(native: Nursery, cage: Cage, work: Path, way: str) -> None:
+def test_nothing_is_left_however_the_command_ends(
+    fork_server: ForkServer, cage: Cage, work: Path, way: str
+) -> None:
     """The reference leaves four empty directories behind."""
-    command = native.command().start(*sh("(setsid sleep 1000 &); echo ready; cat"), cwd=work, cage=cage)
+    command = fork_server.command().start(*sh("(setsid sleep 1000 &); echo ready; cat"), cwd=work, cage=cage)
     started = command.tells(STARTED)
     assert command.line() == "ready"
     family = command.members()
@@ -156,28 +160,28 @@ def test_nothing_is_left_however_the_command_ends(native: Nursery, cage: Cage, w
     until(lambda: os.listdir(work) == [])
 
 
-def test_what_a_killed_warden_left_the_next_command_takes_away(
-    native: Nursery, cage: Cage, wrapped: Cages, work: Path
+def test_what_a_killed_shim_left_the_next_command_takes_away(
+    fork_server: ForkServer, cage: Cage, wrapped: Cages, work: Path
 ) -> None:
     """Nobody has a lock on it any more."""
-    command = native.command().start(*sh("echo ready; cat"), cwd=work, cage=cage)
+    command = fork_server.command().start(*sh("echo ready; cat"), cwd=work, cage=cage)
     started = command.tells(STARTED)
     assert command.line() == "ready"
     family = command.members()
-    os.kill(started.warden, signal.SIGKILL)
+    os.kill(started.shim, signal.SIGKILL)
     for pid in family:
         has_ended(pid)
     assert sorted(os.listdir(work)) == NAMES
 
     anew = wrapped(ROOT, Entry(str(work), Access.WRITE))
     assert anew.masks == cage.masks
-    holding(native, anew, work, "echo ready").ended()
+    holding(fork_server, anew, work, "echo ready").ended()
 
     assert os.listdir(work) == []
 
 
-def test_a_start_that_fails_leaves_nothing(native: Nursery, cage: Cage, work: Path) -> None:
-    command = native.command().start("/none/such", cwd=work, cage=cage)
+def test_a_start_that_fails_leaves_nothing(fork_server: ForkServer, cage: Cage, work: Path) -> None:
+    command = fork_server.command().start("/none/such", cwd=work, cage=cage)
 
     assert command.tells(FAILED).detail == AT_PROGRAM
     assert os.listdir(work) == []
@@ -186,13 +190,15 @@ def test_a_start_that_fails_leaves_nothing(native: Nursery, cage: Cage, work: Pa
 # What is somebody else's.
 
 
-def test_an_empty_directory_of_somebody_elses_stays(native: Nursery, wrapped: Cages, work: Path) -> None:
+def test_an_empty_directory_of_somebody_elses_stays(
+    fork_server: ForkServer, wrapped: Cages, work: Path
+) -> None:
     """It looks like nothing, but somebody has made it."""
     (work / ".git").mkdir(mode=0o555)
     inode = (work / ".git").stat().st_ino
     cage = wrapped(ROOT, Entry(str(work), Access.WRITE))
 
-    command = holding(native, cage, work, "touch .git/x 2>/dev/null || echo ready; cat")
+    command = holding(fork_server, cage, work, "touch .git/x 2>/dev/null || echo ready; cat")
     command.close_stdin()
     command.ended()
 
@@ -201,13 +207,13 @@ def test_an_empty_directory_of_somebody_elses_stays(native: Nursery, wrapped: Ca
 
 
 def test_a_directory_that_somebody_made_in_the_meantime_stays(
-    native: Nursery, cage: Cage, work: Path
+    fork_server: ForkServer, cage: Cage, work: Path
 ) -> None:
     """It is covered as if it were not there: the sandbox was made when it was not."""
     (work / ".git").mkdir()
     (work / ".git" / "config").touch()
 
-    command = holding(native, cage, work, "touch .git/x 2>/dev/null || echo ready; cat")
+    command = holding(fork_server, cage, work, "touch .git/x 2>/dev/null || echo ready; cat")
     command.close_stdin()
     command.ended()
 
@@ -215,11 +221,11 @@ def test_a_directory_that_somebody_made_in_the_meantime_stays(
 
 
 def test_an_empty_directory_that_somebody_made_in_the_meantime_stays(
-    native: Nursery, cage: Cage, work: Path
+    fork_server: ForkServer, cage: Cage, work: Path
 ) -> None:
     (work / ".git").mkdir()
 
-    command = holding(native, cage, work)
+    command = holding(fork_server, cage, work)
     command.close_stdin()
     command.ended()
 
@@ -228,7 +234,7 @@ def test_an_empty_directory_that_somebody_made_in_the_meantime_stays(
 
 @pytest.mark.parametrize("kind", ["file", "link"])
 def test_a_file_that_somebody_made_in_the_meantime_stays_and_nothing_runs(
-    native: Nursery, cage: Cage, work: Path, kind: str
+    fork_server: ForkServer, cage: Cage, work: Path, kind: str
 ) -> None:
     """There can be no such sandbox; the next attempt makes another one."""
     if kind == "file":
@@ -236,7 +242,7 @@ def test_a_file_that_somebody_made_in_the_meantime_stays_and_nothing_runs(
     else:
         (work / ".git").symlink_to("/none/such")
 
-    command = native.command().start(*sh("touch ran"), cwd=work, cage=cage)
+    command = fork_server.command().start(*sh("touch ran"), cwd=work, cage=cage)
 
     report = command.told()
     if report is not None and report.what == FAILED:
@@ -249,9 +255,11 @@ def test_a_file_that_somebody_made_in_the_meantime_stays_and_nothing_runs(
     assert not (work / ".git").is_dir()
 
 
-def test_what_somebody_puts_in_the_place_of_a_mask_stays(native: Nursery, cage: Cage, work: Path) -> None:
+def test_what_somebody_puts_in_the_place_of_a_mask_stays(
+    fork_server: ForkServer, cage: Cage, work: Path
+) -> None:
     """From outside one can take it away and put a real one there, while the command runs."""
-    command = holding(native, cage, work)
+    command = holding(fork_server, cage, work)
     (work / ".git").rename(work / "moved")
     (work / ".git").mkdir()
     (work / ".git" / "config").touch()
@@ -262,9 +270,11 @@ def test_what_somebody_puts_in_the_place_of_a_mask_stays(native: Nursery, cage: 
     assert (work / ".git" / "config").exists()
 
 
-def test_an_empty_directory_in_the_place_of_a_mask_stays(native: Nursery, cage: Cage, work: Path) -> None:
+def test_an_empty_directory_in_the_place_of_a_mask_stays(
+    fork_server: ForkServer, cage: Cage, work: Path
+) -> None:
     """Also before the first file is in it."""
-    command = holding(native, cage, work)
+    command = holding(fork_server, cage, work)
     (work / ".git").rename(work / "moved")
     (work / ".git").mkdir()
 
@@ -274,9 +284,11 @@ def test_an_empty_directory_in_the_place_of_a_mask_stays(native: Nursery, cage: 
     assert (work / ".git").is_dir()
 
 
-def test_many_commands_at_once_leave_nothing(native: Nursery, cage: Cage, work: Path) -> None:
+def test_many_commands_at_once_leave_nothing(fork_server: ForkServer, cage: Cage, work: Path) -> None:
     """Each takes and gives the same directories."""
-    commands = [native.command().start(*sh(f"exit {number}"), cwd=work, cage=cage) for number in range(12)]
+    commands = [
+        fork_server.command().start(*sh(f"exit {number}"), cwd=work, cage=cage) for number in range(12)
+    ]
     for command in commands:
         command.tells(STARTED)
 

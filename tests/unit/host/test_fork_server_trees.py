@@ -1,4 +1,4 @@
-"""What becomes of a command's whole tree, in a nursery that is compiled and in one in Python."""
+"""What becomes of a command's whole tree."""
 
 from __future__ import annotations
 
@@ -9,19 +9,19 @@ from pathlib import Path
 
 import pytest
 
-from tests.fakes.nursery import (
+from tests.fakes.fork_server import (
     ALONE,
     BY_SIGNAL,
     EMPTY,
     EXITED,
     GUARD,
     IN_FILE,
-    KILL,
     PYTHON,
+    SIGNAL,
     START,
     STARTED,
     Command,
-    Nursery,
+    ForkServer,
     has_ended,
     order,
     sh,
@@ -182,32 +182,32 @@ def test_a_release_before_the_end_keeps_nothing_back(command: Command) -> None:
     assert [command.tells(EXITED)[:2], command.tells(EMPTY)[:2]] == [(EXITED, 0), (EMPTY, 0)]
 
 
-def test_a_warden_keeps_its_number_while_anybody_listens(command: Command) -> None:
+def test_a_shim_keeps_its_number_while_anybody_listens(command: Command) -> None:
     """The server may look at it, or move it to another control group, at any time."""
-    warden = command.start("/bin/true").tells(STARTED).warden
+    shim = command.start("/bin/true").tells(STARTED).shim
     command.tells(EXITED)
     command.release()
     command.tells(EMPTY)
 
     command.kill()
-    until(lambda: state(warden) in "SZ")
+    until(lambda: state(shim) in "SZ")
 
-    assert state(warden) == "S"
+    assert state(shim) == "S"
     assert command.is_silent()
     command.hang_up()
-    has_ended(warden)
+    has_ended(shim)
 
 
 # The next command.
 
 
 @pytest.mark.parametrize("quietly", [False, True])
-def test_a_warden_of_whom_nobody_is_left_takes_the_next_command(command: Command, *, quietly: bool) -> None:
-    """A command that ends leaves its warden as good as new: the usage is counted anew, too."""
+def test_a_shim_of_whom_nobody_is_left_takes_the_next_command(command: Command, *, quietly: bool) -> None:
+    """A command that ends leaves its shim as good as new: the usage is counted anew, too."""
     pids = set()
     for code in (3, 4, 5):
         command.start(*sh(f"exit {code}"))
-        pids.add(command.tells(STARTED).warden)
+        pids.add(command.tells(STARTED).shim)
         exited = command.tells(EXITED)
         command.release(quietly=quietly)
         if not quietly:
@@ -225,13 +225,13 @@ def test_a_warden_of_whom_nobody_is_left_takes_the_next_command(command: Command
 
 def test_a_second_command_beside_the_first_is_garbage(command: Command) -> None:
     command.start("/bin/cat")
-    warden = command.tells(STARTED).warden
+    shim = command.tells(STARTED).shim
     first = command.stdin, command.stdout, command.stderr  # Open: without its stdin it would end by itself.
 
     command.start("/bin/cat")
 
     assert command.told() is None
-    has_ended(warden)
+    has_ended(shim)
     for fd in first:
         os.close(fd)
 
@@ -255,22 +255,22 @@ def test_a_kill_ends_everybody(tree: Command, other: Command) -> None:
 
 def test_a_tree_ends_with_whoever_asked_for_it(tree: Command, other: Command) -> None:
     """A server that was killed can give no more orders."""
-    warden = tree.tells(STARTED).warden
+    shim = tree.tells(STARTED).shim
 
     tree.hang_up()
-    has_ended(warden)
+    has_ended(shim)
 
     assert tree.members() == set()
     assert other.echoes()
 
 
-def test_a_tree_ends_with_its_warden(tree: Command, other: Command, nursery: Nursery) -> None:
-    """Whoever kills a warden, by mistake or for memory, must not set its tree free."""
+def test_a_tree_ends_with_its_shim(tree: Command, other: Command, fork_server: ForkServer) -> None:
+    """Whoever kills a shim, by mistake or for memory, must not set its tree free."""
     started = tree.tells(STARTED)
-    bystanders = nursery.children()
+    bystanders = fork_server.children()
 
-    os.kill(started.warden, signal.SIGKILL)
-    until(lambda: nursery.children() == [pid for pid in bystanders if pid != started.warden])
+    os.kill(started.shim, signal.SIGKILL)
+    until(lambda: fork_server.children() == [pid for pid in bystanders if pid != started.shim])
 
     assert tree.members() == set()
     assert other.echoes()
@@ -287,24 +287,24 @@ def test_a_stopped_command_is_ended_too(command: Command) -> None:
     command.tells(EMPTY)
 
 
-def test_a_warden_that_was_asked_for_nothing_ends(nursery: Nursery) -> None:
+def test_a_shim_that_was_asked_for_nothing_ends(fork_server: ForkServer) -> None:
     """A start that is given up early leaves nothing."""
-    command = nursery.command()
-    until(lambda: len(nursery.children()) == 1)
+    command = fork_server.command()
+    until(lambda: len(fork_server.children()) == 1)
 
     command.hang_up()
 
-    until(lambda: nursery.children() == [])
+    until(lambda: fork_server.children() == [])
 
 
-# The nursery.
+# The fork server.
 
 
-def test_wardens_outlive_the_nursery(nursery: Nursery, tree: Command, other: Command) -> None:
+def test_shims_outlive_the_fork_server(fork_server: ForkServer, tree: Command, other: Command) -> None:
     """It may be replaced, or die, while commands run."""
     tree.tells(STARTED)
 
-    code = nursery.hang_up()
+    code = fork_server.hang_up()
 
     assert code == 0
     assert other.echoes()
@@ -317,18 +317,18 @@ def test_wardens_outlive_the_nursery(nursery: Nursery, tree: Command, other: Com
 
 
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT, signal.SIGHUP, signal.SIGUSR1])
-def test_nursery_and_wardens_are_deaf(nursery: Nursery, number: int) -> None:
+def test_fork_server_and_shims_are_deaf(fork_server: ForkServer, number: int) -> None:
     """What is meant for the server's group must not set its commands free."""
-    command = nursery.command().start("/bin/cat")
-    warden = command.tells(STARTED).warden
+    command = fork_server.command().start("/bin/cat")
+    shim = command.tells(STARTED).shim
 
-    os.kill(warden, number)
-    os.kill(nursery.pid, number)
+    os.kill(shim, number)
+    os.kill(fork_server.pid, number)
 
     assert command.echoes()
-    assert nursery.command().start("/bin/true").tells(STARTED).warden in nursery.children()
-    assert number in ignored_signals(warden) & ignored_signals(nursery.pid)
-    assert (os.getsid(warden), os.getsid(nursery.pid)) == (warden, nursery.pid)
+    assert fork_server.command().start("/bin/true").tells(STARTED).shim in fork_server.children()
+    assert number in ignored_signals(shim) & ignored_signals(fork_server.pid)
+    assert (os.getsid(shim), os.getsid(fork_server.pid)) == (shim, fork_server.pid)
 
 
 GARBAGE = {
@@ -343,19 +343,19 @@ GARBAGE = {
 
 
 @pytest.mark.parametrize("garbage", GARBAGE)
-def test_garbage_hurts_only_who_sent_it(nursery: Nursery, other: Command, garbage: str) -> None:
+def test_garbage_hurts_only_who_sent_it(fork_server: ForkServer, other: Command, garbage: str) -> None:
     """A mistake in one start must not cost the others their commands."""
-    command = nursery.command()
+    command = fork_server.command()
 
     command.send(GARBAGE[garbage])
 
     assert command.told() is None
     assert other.echoes()
-    assert nursery.command().start("/bin/true").tells(STARTED).value
+    assert fork_server.command().start("/bin/true").tells(STARTED).value
 
 
 def test_garbage_ends_the_tree_of_who_sent_it(command: Command, other: Command) -> None:
-    """A warden that cannot understand its orders cannot be told to end its tree."""
+    """A shim that cannot understand its orders cannot be told to end its tree."""
     command.start(*PYTHON, "-c", MOTLEY)
     assert command.line() == "ready"
     command.tells(STARTED)
@@ -367,7 +367,7 @@ def test_garbage_ends_the_tree_of_who_sent_it(command: Command, other: Command) 
     assert other.echoes()
 
 
-@pytest.mark.parametrize("what", [0, KILL + 1])
+@pytest.mark.parametrize("what", [0, SIGNAL + 1])
 def test_an_unknown_order_is_passed_over(command: Command, what: int) -> None:
     """A newer server may know more."""
     command.start("/bin/cat").tells(STARTED)

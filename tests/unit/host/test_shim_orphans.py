@@ -17,18 +17,18 @@ import pytest
 from tests.fakes.gate import Gate, SlowProgram, gone
 from tests.fakes.process import PATIENCE, eventually, is_alive
 
-# Starts what its arguments say, "pipe" or "pty" and a script in turn; tells the pids of the nursery and of
-# the children, and does what it reads from stdin.
+# Starts what its arguments say, "pipe" or "pty" and a script in turn; tells the pids of the fork server and
+# of the children, and does what it reads from stdin.
 SERVER = """if True:
     import os, select, sys
     from holdfast.host.environ import Environment
     from holdfast.host.spawn import Spawner
-    from holdfast.host.warden import Nursery
+    from holdfast.host.shim import ForkServer
     from holdfast.model import Size, Spec
 
-    nursery = Nursery()
-    spawner = Spawner(Environment({}), nursery)
-    nursery.open()
+    fork_server = ForkServer()
+    spawner = Spawner(Environment({}), fork_server)
+    fork_server.open()
     children = []
     def start(kind, *argv):
         size = Size() if kind == "pty" else None
@@ -39,7 +39,7 @@ SERVER = """if True:
     for child in children:
         while not child.pid:
             select.select([child], [], [])
-            child.hear()
+            child.receive()
     with open("/proc/thread-self/children") as file:
         print(file.read(), *(child.pid for child in children), flush=True)
     for line in sys.stdin:
@@ -52,15 +52,15 @@ DAEMON = "(setsid sh -c '({door}) & :' >/dev/null 2>&1 &)"
 
 
 class Server:
-    """A server, its nursery and its children."""
+    """A server, its fork server and its children."""
 
     def __init__(self, process: asyncio.subprocess.Process) -> None:
         self._process = process
-        self.nursery = 0
+        self.fork_server = 0
         self.children: list[int] = []
 
     async def begin(self) -> None:
-        self.nursery, *self.children = [int(word) for word in (await self._line()).split()]
+        self.fork_server, *self.children = [int(word) for word in (await self._line()).split()]
 
     async def do(self, statement: str) -> None:
         """Have it execute a line of Python."""
@@ -84,8 +84,8 @@ class Server:
         self._process.stdin.close()
         return await self._process.wait()
 
-    def wardens(self) -> set[int]:
-        return children_of(self.nursery)
+    def shims(self) -> set[int]:
+        return children_of(self.fork_server)
 
 
 def children_of(pid: int) -> set[int]:
@@ -134,7 +134,7 @@ async def test_a_killed_server_leaves_nobody_behind_whom_its_children_started(ga
     scripts = f"({gate.shell}) & wait", DAEMON.format(door=gate.shell)
     async with running_server("pipe", scripts[0], "pipe", scripts[1]) as server:
         await gate.reached(2)
-        started = {pid for warden in server.wardens() for pid in below(warden)}
+        started = {pid for shim in server.shims() for pid in below(shim)}
         assert len(started - set(server.children)) >= 2
 
         await server.end(signal.SIGKILL)
@@ -144,15 +144,15 @@ async def test_a_killed_server_leaves_nobody_behind_whom_its_children_started(ga
 
 
 @pytest.mark.slow
-async def test_nursery_and_wardens_end_with_their_server(gate: Gate) -> None:
+async def test_fork_server_and_shims_end_with_their_server(gate: Gate) -> None:
     async with running_server("pipe", gate.shell) as server:
         await gate.reached()
-        await eventually(lambda: len(server.wardens()) == 1)
-        wardens = server.wardens()
+        await eventually(lambda: len(server.shims()) == 1)
+        shims = server.shims()
 
         await server.end(signal.SIGKILL)
 
-        for pid in (server.nursery, *wardens):
+        for pid in (server.fork_server, *shims):
             await gone(pid)
 
 
@@ -164,14 +164,14 @@ async def test_a_start_that_is_under_way_when_the_server_is_killed_leaves_nobody
         async with running_server() as server:
             await server.do(f"start('pipe', {slow.path!r}, '1000')")
             await slow.reached()
-            await eventually(lambda: any(map(children_of, server.wardens())))
-            starting = {pid for warden in server.wardens() for pid in children_of(warden)}
-            wardens = server.wardens()
+            await eventually(lambda: any(map(children_of, server.shims())))
+            starting = {pid for shim in server.shims() for pid in children_of(shim)}
+            shims = server.shims()
 
             await server.end(signal.SIGKILL)
             slow.release()
 
-            for pid in starting | wardens:
+            for pid in starting | shims:
                 await gone(pid)
     finally:
         slow.close()
@@ -192,7 +192,7 @@ async def test_a_child_that_its_server_gives_up_ends_alone(gate: Gate, close: st
 
 
 @pytest.mark.slow
-async def test_children_outlive_a_server_that_only_closed_its_nursery_until_it_ends(gate: Gate) -> None:
+async def test_children_outlive_a_server_that_only_closed_its_fork_server_until_it_ends(gate: Gate) -> None:
     """To close comes first, so that nothing new begins; what runs is then ended one by one."""
     async with running_server("pipe", gate.shell) as server:
         (child,) = server.children
@@ -201,6 +201,6 @@ async def test_children_outlive_a_server_that_only_closed_its_nursery_until_it_e
         await server.do("spawner.close()")
 
         assert is_alive(child)
-        await gone(server.nursery)
+        await gone(server.fork_server)
         assert await server.close_stdin() == 0
         await gone(child)

@@ -1,4 +1,4 @@
-"""The socket between us and a warden."""
+"""The socket between us and a shim."""
 
 from __future__ import annotations
 
@@ -10,12 +10,12 @@ from collections.abc import Iterator
 
 import pytest
 
-from holdfast.host.orders import LOST, News, Order, Report
+from holdfast.host.orders import LOST, News, Report, StartOrder
 from holdfast.host.sandbox.cage import Cage, Held
-from holdfast.host.warden import Warden
+from holdfast.host.shim import Shim
 from holdfast.model import Usage
 from holdfast.sandbox import Denial
-from tests.fakes.nursery import (
+from tests.fakes.fork_server import (
     CONFINED,
     DENIAL,
     KILL,
@@ -23,37 +23,38 @@ from tests.fakes.nursery import (
     RELEASE,
     REPORT,
     RULESET,
+    SIGNAL,
 )
 from tests.fakes.process import nothing_left_open
 
 INLINE = 65_536
 """Bytes of an order that go into a message."""
 
-PLAIN = Order(cwd=b"/", program=b"/p", argv=[b"p"], env=[])
+PLAIN = StartOrder(cwd=b"/", program=b"/p", argv=[b"p"], env=[])
 
 
-def of_size(size: int) -> Order:
+def of_size(size: int) -> StartOrder:
     """An order whose texts take so many bytes."""
     texts = len(PLAIN.encode()[1])
-    return Order(cwd=b"/", program=b"/p", argv=[b"p"], env=[b"x" * (size - texts - 1)])
+    return StartOrder(cwd=b"/", program=b"/p", argv=[b"p"], env=[b"x" * (size - texts - 1)])
 
 
 # The socket.
 
 
 @pytest.fixture
-def ends() -> Iterator[tuple[Warden, socket.socket]]:
-    """Our end, and the one that a warden would have."""
+def ends() -> Iterator[tuple[Shim, socket.socket]]:
+    """Our end, and the one that a shim would have."""
     with nothing_left_open():
         ours, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
         theirs.setblocking(False)
-        warden = Warden(ours)
-        yield warden, theirs
-        warden.close()
+        shim = Shim(ours)
+        yield shim, theirs
+        shim.close()
         theirs.close()
 
 
-Ends = tuple[Warden, socket.socket]
+Ends = tuple[Shim, socket.socket]
 
 
 def received(end: socket.socket) -> tuple[bytes, list[str]]:
@@ -68,10 +69,10 @@ def received(end: socket.socket) -> tuple[bytes, list[str]]:
 
 def test_a_start_hands_over_the_order_and_the_files_in_their_sequence(ends: Ends) -> None:
     """Who mixes them up gives a child its own output to read."""
-    warden, far = ends
+    shim, far = ends
     files = [os.open(path, os.O_RDONLY) for path in ("/", "/proc", "/dev")]
 
-    warden.start(PLAIN, files)
+    shim.start(PLAIN, files)
 
     assert received(far) == (b"".join(PLAIN.encode()), ["/", "/proc", "/dev"])
     for fd in files:
@@ -81,13 +82,13 @@ def test_a_start_hands_over_the_order_and_the_files_in_their_sequence(ends: Ends
 @pytest.mark.parametrize("flag", [RULESET, 0])
 def test_what_a_sandbox_hands_over_comes_after_the_standard_files(ends: Ends, flag: int) -> None:
     """A Landlock ruleset, or what bubblewrap is told; the cage keeps its own."""
-    warden, far = ends
+    shim, far = ends
     held = Held(os.open("/proc", os.O_RDONLY))
     cage = Cage(b"FILTER.8", ruleset=held) if flag else Cage(b"FILTER.8", arguments=held)
-    order = Order(cwd=b"/", program=b"/p", argv=[b"p"], env=[], cage=cage)
+    order = StartOrder(cwd=b"/", program=b"/p", argv=[b"p"], env=[], cage=cage)
     file = os.open("/", os.O_RDONLY)
 
-    warden.start(order, [file])
+    shim.start(order, [file])
 
     data, files = received(far)
     assert (data, files) == (b"".join(order.encode()), ["/", "/proc"])
@@ -99,20 +100,20 @@ def test_what_a_sandbox_hands_over_comes_after_the_standard_files(ends: Ends, fl
 
 def test_a_start_may_come_without_files(ends: Ends) -> None:
     """A terminal is opened by its path."""
-    warden, far = ends
+    shim, far = ends
 
-    warden.start(PLAIN, [])
+    shim.start(PLAIN, [])
 
     assert received(far) == (b"".join(PLAIN.encode()), [])
 
 
 def test_a_long_order_comes_in_a_file_after_the_others(ends: Ends) -> None:
     """A message has a bound that arguments and variables do not keep."""
-    warden, far = ends
+    shim, far = ends
     order = of_size(3 * INLINE)
     file = os.open("/", os.O_RDONLY)
 
-    warden.start(order, [file])
+    shim.start(order, [file])
 
     data, files, _, _ = socket.recv_fds(far, ORDER.size + 1, 8)
     assert (data, len(files)) == (order.encode()[0], 2)
@@ -123,13 +124,28 @@ def test_a_long_order_comes_in_a_file_after_the_others(ends: Ends) -> None:
 
 
 def test_what_comes_later_is_a_head_alone(ends: Ends) -> None:
-    warden, far = ends
+    shim, far = ends
 
-    warden.release()
-    warden.kill()
+    shim.release()
+    shim.kill()
+    shim.signal(15)
 
-    told = [received(far), received(far)]
-    assert told == [(ORDER.pack(what, *[0] * 9), []) for what in (RELEASE, KILL)]
+    told = [received(far), received(far), received(far)]
+    expected = (RELEASE, 0), (KILL, 0), (SIGNAL, 15)
+    assert told == [(ORDER.pack(what, flags, *[0] * 8), []) for what, flags in expected]
+
+
+def test_a_shim_is_there_until_its_end_of_the_socket_closes(ends: Ends) -> None:
+    """Whatever it has told before: until then it keeps the number of its command from others."""
+    shim, far = ends
+    far.send(REPORT.pack(3, 9, 1, 0, 5, 6, 7))
+    before = shim.is_there()
+
+    far.close()
+    after = shim.is_there()
+    shim.close()
+
+    assert (before, after, shim.is_there()) == (True, False, False)
 
 
 @pytest.mark.parametrize(
@@ -167,89 +183,89 @@ def test_what_comes_later_is_a_head_alone(ends: Ends) -> None:
 )
 def test_news_is_taken_apart(ends: Ends, message: bytes, report: Report) -> None:
     """The kernel counts memory in KiB; everybody above us counts in bytes."""
-    warden, far = ends
+    shim, far = ends
     far.send(message)
 
-    assert warden.hear() == report
+    assert shim.receive() == report
 
 
 def test_news_comes_one_piece_at_a_time_and_none_is_no_wait(ends: Ends) -> None:
-    warden, far = ends
-    before = warden.hear()
+    shim, far = ends
+    before = shim.receive()
     far.send(REPORT.pack(1, 7, 0, 8, 0, 0, 0))
     far.send(REPORT.pack(4, 0, 0, 0, 0, 0, 0))
 
-    told = [warden.hear(), warden.hear(), warden.hear()]
+    told = [shim.receive(), shim.receive(), shim.receive()]
 
     assert before is None
     assert [report and report.news for report in told] == [News.STARTED, News.EMPTY, None]
 
 
-def test_a_warden_that_is_gone_is_lost_after_its_last_words(ends: Ends) -> None:
+def test_a_shim_that_is_gone_is_lost_after_its_last_words(ends: Ends) -> None:
     """What it told before it was killed is true all the same."""
-    warden, far = ends
+    shim, far = ends
     far.send(REPORT.pack(1, 7, 0, 8, 0, 0, 0))
     far.close()
 
-    told = [warden.hear(), warden.hear(), warden.hear()]
+    told = [shim.receive(), shim.receive(), shim.receive()]
 
     assert [report and report.news for report in told] == [News.STARTED, News.LOST, News.LOST]
     assert told[1] is LOST
 
 
-def test_a_warden_that_went_without_having_read_everything_is_lost_too(ends: Ends) -> None:
+def test_a_shim_that_went_without_having_read_everything_is_lost_too(ends: Ends) -> None:
     """The kernel has another word for it."""
-    warden, far = ends
-    warden.release()
+    shim, far = ends
+    shim.release()
     far.close()
 
-    assert (warden.hear(), warden.hear()) == (LOST, LOST)
+    assert (shim.receive(), shim.receive()) == (LOST, LOST)
 
 
 def test_the_last_words_of_who_has_not_read_everything_are_heard(ends: Ends) -> None:
     """The kernel names the loss first; the reason of a start that failed comes behind it."""
-    warden, far = ends
-    warden.start(PLAIN, [])
+    shim, far = ends
+    shim.start(PLAIN, [])
     far.send(REPORT.pack(2, 12, 1, 0, 0, 0, 0))
     far.close()
 
-    told = [warden.hear(), warden.hear()]
+    told = [shim.receive(), shim.receive()]
 
     assert [report and report.news for report in told] == [News.FAILED, News.LOST]
 
 
-def test_an_order_to_a_warden_that_is_gone_is_no_error(ends: Ends) -> None:
+def test_an_order_to_a_shim_that_is_gone_is_no_error(ends: Ends) -> None:
     """It may have gone in this moment; that is told as news, once and in one place."""
-    warden, far = ends
+    shim, far = ends
     far.close()
 
-    warden.start(PLAIN, [])
-    warden.start(of_size(2 * INLINE), [])
-    warden.release()
-    warden.kill()
+    shim.start(PLAIN, [])
+    shim.start(of_size(2 * INLINE), [])
+    shim.release()
+    shim.kill()
 
-    assert warden.hear() is LOST
+    assert shim.receive() is LOST
 
 
-def test_a_warden_may_be_given_up_twice(ends: Ends) -> None:
-    warden, far = ends
+def test_a_shim_may_be_given_up_twice(ends: Ends) -> None:
+    shim, far = ends
 
-    warden.close()
-    warden.close()
+    shim.close()
+    shim.close()
 
     assert far.recv(1) == b""
 
 
 def test_without_memory_for_a_long_order_the_caller_is_told_and_nothing_is_left(ends: Ends) -> None:
-    """It cannot wait, and nothing was said to the warden yet."""
-    warden, far = ends
+    """It cannot wait, and nothing was said to the shim yet."""
+    shim, far = ends
     limits = resource.getrlimit(resource.RLIMIT_NOFILE)
     free = os.dup(0)
     os.close(free)
     resource.setrlimit(resource.RLIMIT_NOFILE, (free, limits[1]))
     try:
         with pytest.raises(OSError, match="Too many open files"):
-            warden.start(of_size(2 * INLINE), [])
+            shim.start(of_size(2 * INLINE), [])
     finally:
         resource.setrlimit(resource.RLIMIT_NOFILE, limits)
 
