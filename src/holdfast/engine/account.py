@@ -10,16 +10,19 @@ What must hold:
 
 from __future__ import annotations
 
+from functools import partial
 from os.path import realpath
 from typing import TYPE_CHECKING
 
-from holdfast.audit import Audit, Entry
+from holdfast.audit import Audit, AuditRecord
+from holdfast.backend import Packed
 from holdfast.errors import Forbidden, HoldfastError, LimitReached
+from holdfast.host import environ
 from holdfast.model import HostInfo, Spec
 from holdfast.principal import Grant, Principal
 from holdfast.value import replace
 
-from .past import Past
+from .ended import EndedProcess
 from .process import LocalProcess
 from .ring import Budget, Share
 
@@ -34,16 +37,16 @@ if TYPE_CHECKING:
 class Account:
     """What one principal uses, over all its connections."""
 
-    __slots__ = ("__weakref__", "births", "budget", "live")
+    __slots__ = ("__weakref__", "budget", "live", "pending")
 
     def __init__(self, whole: Budget) -> None:
-        self.births = 0
+        self.pending = 0
         self.live: set[LocalProcess] = set()
         self.budget = Share(whole)
 
     @property
     def processes(self) -> int:
-        return self.births + len(self.live)
+        return self.pending + len(self.live)
 
 
 class AccountBackend:
@@ -58,7 +61,7 @@ class AccountBackend:
         self._grant = principal.grant
         self._peer = peer
         self._audit = audit
-        self._entries: dict[LocalProcess, Entry] = {}
+        self._entries: dict[LocalProcess, AuditRecord] = {}
         # Of several tokens of one principal the last one that came counts.
         account.budget.most = self._grant.retained_bytes
 
@@ -78,28 +81,29 @@ class AccountBackend:
     def on_behalf_of(self, principal: Principal, peer: str = "") -> LocalBackend | AccountBackend:
         return self._engine.on_behalf_of(principal, peer)
 
-    def unpack(self, data: bytes) -> Past:
-        return Past(data, self._account.budget)
+    def unpack(self, packed: Packed) -> EndedProcess:
+        return EndedProcess(packed, self._account.budget)
 
     async def aclose(self) -> None:
         """Nothing: the engine is everybody's."""
 
     async def start(self, spec: Spec) -> LocalProcess:
-        _check_variables(self._grant, spec)
+        self._engine.check(spec)
+        await self._check_variables(spec)
         most = self._grant.processes
         if most is not None and self._account.processes >= most:
             raise LimitReached("processes of one principal", most, name="token.processes")
-        self._account.births += 1
+        self._account.pending += 1
         try:
             await self._check_directory(spec.cwd)
             entry = None if self._audit is None else self._audit.start(self._principal, self._peer, spec)
             process = await self._begin(replace(spec, variables=self._grant.variables), entry)
         finally:
-            self._account.births -= 1
+            self._account.pending -= 1
         self._account.live.add(process)
         return process
 
-    async def _begin(self, spec: Spec, entry: Entry | None) -> LocalProcess:
+    async def _begin(self, spec: Spec, entry: AuditRecord | None) -> LocalProcess:
         try:
             process = await self._engine.start_for(spec, self, self._account.budget)
         except BaseException as error:
@@ -110,6 +114,18 @@ class AccountBackend:
             entry.running(process.pid)
             self._entries[process] = entry
         return process
+
+    async def _check_variables(self, spec: Spec) -> None:
+        if self._grant.variables is None:
+            return
+        given = [name for name, value in spec.env.items() if value is not None]
+        if spec.env_policy is not None:
+            given += [name for name, _ in spec.env_policy.set]
+        look = partial(self._grant.first_forbidden, given)
+        is_short = sum(map(len, given)) <= environ.AT_ONCE
+        forbidden = look() if is_short else await self._engine.files.workers.run(look)
+        if forbidden is not None:
+            raise Forbidden("variable", forbidden)
 
     async def _check_directory(self, cwd: str) -> None:
         roots = self._grant.roots
@@ -124,7 +140,7 @@ class AccountBackend:
         if not allowed:
             raise Forbidden("directory", cwd)
 
-    # Implements ``state.Owner``.
+    # Implements ``life.Owner``.
 
     def exited(self, process: LocalProcess) -> None:
         entry = self._entries.pop(process, None)
@@ -154,12 +170,3 @@ class AccountHttp:
             if header.variable is not None and not self._grant.allows_variable(header.variable):
                 raise Forbidden("variable", header.variable)
         return await self._http.request(request)
-
-
-def _check_variables(grant: Grant, spec: Spec) -> None:
-    given = [name for name, value in spec.env.items() if value is not None]
-    if spec.env_policy is not None:
-        given += [name for name, _ in spec.env_policy.set]
-    for name in given:
-        if not grant.allows_variable(name):
-            raise Forbidden("variable", name)

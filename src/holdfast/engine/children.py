@@ -6,11 +6,12 @@ holds and reaps children on our behalf can stand behind it as well as ``host``.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from typing import TYPE_CHECKING, Protocol
 
 from holdfast.errors import SpawnFailed
+from holdfast.host.holding import Ends, Pulse
 from holdfast.host.limits import NO_LIMITS, Kept
+from holdfast.host.look import Look
 from holdfast.host.orders import Report
 from holdfast.host.tree import Load
 from holdfast.model import Spec, Stream
@@ -18,6 +19,7 @@ from holdfast.sandbox import Guarantees
 
 if TYPE_CHECKING:
     from holdfast.host.sandbox.cage import Cage, Caged
+    from holdfast.host.sandbox.search import Search
 
 
 class Child(Protocol):
@@ -41,74 +43,96 @@ class Child(Protocol):
 
     @property
     def caged(self) -> Caged | None:
-        """What is known of its sandbox, if it is in one; complete with the news of its exit."""
+        """What is known of its sandbox, if it is in one; complete when its exit is reported."""
 
     def fileno(self) -> int:
-        """Readable when there is news."""
+        """A descriptor that is readable when a report has come."""
 
-    def hear(self) -> Report | None:
-        """The next piece of news: it runs or does not, it has exited, the tree is gone."""
+    def receive(self) -> Report | None:
+        """The next report: it runs or does not, it has exited, the tree is gone.  None if none has come."""
 
     def failure(self, report: Report) -> SpawnFailed:
-        """Why it does not run, after the news of that."""
+        """Why it does not run, from the report of that."""
 
     def hand_over(self) -> None:
-        """Forget ``stdin`` and ``outputs``, which the caller has noted."""
+        """Forget ``stdin`` and ``outputs``, which the caller has noted and closes."""
 
     def signal(self, number: int) -> None:
         """Send a signal to the command's group; only before ``release``."""
 
-    def signal_tree(self, number: int) -> None:
-        """Send a signal to everybody in the tree."""
+    def signal_tree(self, number: int, look: Look | None = None, *, partly: bool = True) -> bool:
+        """Send a signal to everybody in the tree, as far as ``look`` goes; return whether that was done.
+
+        Without ``partly``, to nobody if there are more.
+        """
 
     def has_ended(self) -> bool:
-        """Whether the command has ended, though that may not have been told yet."""
+        """Whether the command has ended, though that may not have been reported yet."""
 
     def kill(self) -> None:
-        """End the whole tree; the news of it follows."""
+        """Kill the whole tree; reports of that follow."""
 
     def release(self) -> None:
-        """Let the command's number go, after the news of its exit."""
+        """Let the command be reaped, after the report of its exit."""
 
     def kill_leftovers(self) -> None:
         """Kill what is left of the command's group."""
 
-    def members(self) -> list[int]:
-        """Who is in the tree now."""
+    # These take as long as the tree is large, but for a ``look``.  They may be called in a thread, and so may
+    # ``signal_tree``; one that outlives the tree speaks of another one.
 
-    def load(self) -> Load:
+    def members(self, look: Look | None = None) -> list[int]:
+        """The pids of those who are in the tree now."""
+
+    def load(self, look: Look | None = None) -> Load:
         """What the tree uses now."""
+
+    def holders(self, ends: Ends, look: Look | None = None) -> list[int]:
+        """The pids of those in the tree who hold one of these ends open."""
+
+    def pulse(self, ends: Ends, look: Look | None = None) -> Pulse:
+        """What those in the tree are doing who hold one of these ends open."""
+
+    # These never wait.
 
     def ran_out_of_memory(self) -> bool:
         """Whether the kernel has killed anybody of the tree for want of memory."""
 
-    def holders(self, files: Sequence[int]) -> list[int]:
-        """Who in the tree holds the other end of one of these descriptors."""
-
     def retire(self) -> None:
-        """Give everything back, now that nobody is left of the tree."""
+        """Release everything, now that nobody is left of the tree."""
 
     def close(self) -> None:
-        """Give everything back; whatever is left of the tree is ended."""
+        """Release everything; whatever is left of the tree is killed."""
 
 
 class Children(Protocol):
     """Where children come from."""
 
     @property
-    def guarantees(self) -> Guarantees:
-        """What sandboxes are worth."""
+    def tried_out(self) -> bool:
+        """Whether it is known what sandboxes are worth."""
 
-    def cage(self, spec: Spec) -> Cage | None:
-        """Make its sandbox ready.  May be called in a thread, and takes as long as the disk does.
+    @property
+    def guarantees(self) -> Guarantees:
+        """What sandboxes are worth.  Waits a few seconds at the most, unless that is known."""
+
+    def effort(self, spec: Spec) -> int:
+        """How much there is to compare until its variables are known, in characters."""
+
+    def settle(self, spec: Spec) -> Spec:
+        """Replace the policy of a spec by the variables that it comes to.  May be called in a thread."""
+
+    def cage(self, spec: Spec, search: Search | None = None) -> Cage | None:
+        """Make its sandbox ready.  May be called in a thread, and takes as long as ``search`` allows.
 
         Raises:
             BadRequest: The policy makes no sense.
+            LimitReached: There is too much to look for.
             SandboxUnavailable: It cannot be kept on this host.
         """
 
     def start(self, spec: Spec, cage: Cage | None = None) -> Child:
-        """Ask for one.  Never waits; whether it runs is the child's first news.
+        """Ask for a child.  Never waits; the child's first report says whether it runs.
 
         Raises:
             SpawnFailed: It cannot be started.
@@ -130,7 +154,7 @@ class _NoChild:
     def fileno(self) -> int:
         return -1
 
-    def hear(self) -> None:
+    def receive(self) -> None:
         return None
 
     def failure(self, report: Report) -> SpawnFailed:
@@ -142,8 +166,8 @@ class _NoChild:
     def signal(self, number: int) -> None:
         pass
 
-    def signal_tree(self, number: int) -> None:
-        pass
+    def signal_tree(self, number: int, look: Look | None = None, *, partly: bool = True) -> bool:
+        return True
 
     def has_ended(self) -> bool:
         return True
@@ -157,17 +181,20 @@ class _NoChild:
     def kill_leftovers(self) -> None:
         pass
 
-    def members(self) -> list[int]:
+    def members(self, look: Look | None = None) -> list[int]:
         return []
 
-    def load(self) -> Load:
+    def load(self, look: Look | None = None) -> Load:
         return Load(0, 0, 0)
+
+    def holders(self, ends: Ends, look: Look | None = None) -> list[int]:
+        return []
+
+    def pulse(self, ends: Ends, look: Look | None = None) -> Pulse:
+        return Pulse(at_work=False, switches={}, known=True)
 
     def ran_out_of_memory(self) -> bool:
         return False
-
-    def holders(self, files: Sequence[int]) -> list[int]:
-        return []
 
     def retire(self) -> None:
         pass

@@ -11,10 +11,11 @@ from holdfast.host.orders import News, Report
 from holdfast.model import Cause, Chunk, Denied, Exit, Kind, Limits, Outcome, Stream, Usage
 
 from .ring import Ring
-from .tree import Tree
 
 if TYPE_CHECKING:
     from holdfast.host.sandbox.cage import Caged
+
+    from .tree import Tree
 
 LOST = -1
 """The exit code when nobody can tell one."""
@@ -67,7 +68,7 @@ def exit_of(
 
 
 def end_of(report: Report, cause: Cause | None, tree: Tree, ring: Ring) -> Exit:
-    """The same, of a process with its tree and its output."""
+    """How a process ended, from the report, its tree and its output."""
     said = ring.after(0) if tree.caged is not None and not tree.caged.exact else ()
     return exit_of(
         report, cause, tree.limits, out_of_memory=tree.ran_out_of_memory(), caged=tree.caged, said=said

@@ -11,12 +11,13 @@ from collections.abc import Callable, Sequence
 from functools import partial
 from typing import TypeVar
 
-from holdfast.config import FileLimits
+from holdfast.config import FileLimits, SandboxLimits
 from holdfast.errors import FileFailed, Forbidden
-from holdfast.files import DirEntry, Metadata, OpenFile, Purpose, Walk, WalkTerms
+from holdfast.files import DirEntry, FileMetadata, OpenFile, Purpose, Walk, WalkTerms
 from holdfast.host.files import blocks, copying, listing, making, removal, watch, whole
-from holdfast.host.files.reach import Reach
+from holdfast.host.files.resolver import Resolver
 from holdfast.host.sandbox.rules import enclosed, resolve
+from holdfast.host.sandbox.search import Search
 from holdfast.host.text import to_bytes, to_text
 from holdfast.poller import Poller
 from holdfast.principal import is_below
@@ -37,17 +38,19 @@ class LocalFiles:
         poller: Poller,
         limits: FileLimits | None = None,
         *,
+        sandbox_limits: SandboxLimits | None = None,
         tmpdir: str | None = None,
     ) -> None:
         """``tmpdir`` is what a sandbox means by that name."""
         self._limits = limits or FileLimits()
+        self._sandbox_limits = sandbox_limits
         self.workers = Workers(self._limits.threads, loop, "holdfast-files")
         self._watching = Watching(poller)
         self._tmpdir = tmpdir
         self._walls: tuple[str, ...] | None = None
 
     def within(self, walls: tuple[str, ...]) -> LocalFiles:
-        """The same files, without those outside of these directories."""
+        """A view of the files that ends at these directories."""
         view = copy.copy(self)
         view._walls = walls
         return view
@@ -57,11 +60,11 @@ class LocalFiles:
     ) -> bytes | OpenFile:
         self._check(path)
 
-        def work() -> bytes | int:
-            reach = self._reach(sandbox, follow=follow)
-            return whole.read(reach, to_bytes(path), at_once=at_once, limit=self._limits.read_bytes)
+        def work(search: Search) -> bytes | int:
+            resolver = self._resolver(sandbox, search, follow=follow)
+            return whole.read(resolver, to_bytes(path), at_once=at_once, limit=self._limits.read_bytes)
 
-        found = await self._run(work, undo=_let_go)
+        found = await self._look(work, undo=_let_go)
         return LocalFile(found, self.workers) if isinstance(found, int) else found
 
     async def write(
@@ -75,7 +78,9 @@ class LocalFiles:
         work = partial(making.make_directory, recursive=recursive)
         await self._do(sandbox, work, path, follow=follow)
 
-    async def metadata(self, path: str, *, follow: bool = True, sandbox: Sandbox | None = None) -> Metadata:
+    async def metadata(
+        self, path: str, *, follow: bool = True, sandbox: Sandbox | None = None
+    ) -> FileMetadata:
         return await self._do(sandbox, whole.metadata, path, follow=follow)
 
     async def canonical(self, path: str, *, sandbox: Sandbox | None = None) -> str:
@@ -109,10 +114,10 @@ class LocalFiles:
     async def open(self, path: str, purpose: Purpose, *, sandbox: Sandbox | None = None) -> OpenFile:
         self._check(path)
 
-        def work() -> int:
-            return whole.open_for(self._reach(sandbox), to_bytes(path), purpose)
+        def work(search: Search) -> int:
+            return whole.open_for(self._resolver(sandbox, search), to_bytes(path), purpose)
 
-        return LocalFile(await self._run(work, _let_go), self.workers)
+        return LocalFile(await self._look(work, _let_go), self.workers)
 
     async def watch_missing(
         self, missing: Sequence[str], present: str | None, told: Callable[[], None]
@@ -153,15 +158,29 @@ class LocalFiles:
         follow: bool = True,
     ) -> T:
         self._check(path)
-        return await self._run(lambda: work(self._reach(sandbox, follow=follow), to_bytes(path), *facts))
 
-    def _reach(self, sandbox: Sandbox | None, *, follow: bool = True) -> Reach:
+        def do(search: Search) -> T:
+            return work(self._resolver(sandbox, search, follow=follow), to_bytes(path), *facts)
+
+        return await self._look(do)
+
+    async def _look(self, work: Callable[[Search], T], undo: Callable[[T], None] | None = None) -> T:
+        """The result of something that may have to find out first what a sandbox means."""
+        search = Search(self._sandbox_limits)
+        try:
+            return await self._run(partial(work, search), undo)
+        finally:
+            search.give_up()  # If nobody waits any more the thread is needed elsewhere.
+
+    def _resolver(self, sandbox: Sandbox | None, search: Search, *, follow: bool = True) -> Resolver:
         """In a thread, because the rules depend on what is on the disk."""
-        rules = None if sandbox is None or sandbox.entries is None else resolve(sandbox, self._tmpdir)
+        rules = None
+        if sandbox is not None and sandbox.entries is not None:
+            rules = resolve(sandbox, self._tmpdir, search)
         if self._walls is not None:
             walls = enclosed(self._walls)
             rules = walls if rules is None else rules.within(walls)
-        return Reach(rules, follow=follow)
+        return Resolver(rules, follow=follow)
 
     def _check(self, *paths: str) -> None:
         """Say at once what can be told from the text alone; links are followed, and checked, later."""

@@ -10,24 +10,26 @@ from typing import TYPE_CHECKING
 from weakref import WeakValueDictionary
 
 from holdfast.audit import Audit
-from holdfast.config import MIB, EngineLimits, FileLimits, HttpLimits
+from holdfast.backend import Packed
+from holdfast.config import MIB, EngineLimits, EnvironmentLimits, FileLimits, HttpLimits, SandboxLimits
 from holdfast.errors import Fault, LimitReached
+from holdfast.host import environ
 from holdfast.host.failure import failed
 from holdfast.host.info import own_environment
-from holdfast.model import PLAIN, HostInfo, Leftovers, Spec
+from holdfast.model import HostInfo, Leftovers, Spec
 from holdfast.poller import Poller
 from holdfast.principal import ANYBODY, Identity, Principal
 from holdfast.tracing import PREPARE_SANDBOX, SPAWN, span
 from holdfast.value import replace
 
 from .account import Account, AccountBackend
-from .birth import Birth
 from .children import Children
-from .past import Past
+from .ended import EndedProcess
+from .life import Owner
+from .looking import Looks
+from .pending import PendingStart
 from .process import LocalProcess
 from .ring import PIECE, Budget, Ring
-from .state import Owner
-from .watchdog import Watchdog
 
 if TYPE_CHECKING:
     from holdfast.host.sandbox.cage import Cage
@@ -49,6 +51,8 @@ class LocalBackend:
         limits: EngineLimits | None = None,
         http_limits: HttpLimits | None = None,
         file_limits: FileLimits | None = None,
+        environment_limits: EnvironmentLimits | None = None,
+        sandbox_limits: SandboxLimits | None = None,
         audit: Audit | None = None,
     ) -> None:
         """
@@ -66,12 +70,15 @@ class LocalBackend:
         self._http: HostHttp | None = None
         self._file_limits = file_limits
         self._files: LocalFiles | None = None
+        self._environment_limits = environment_limits or EnvironmentLimits()
+        self._sandbox_limits = sandbox_limits or SandboxLimits()
         self._own_poller = poller is None
         self._poller = poller or Poller()
         if self._own_poller:
             self._poller.attach(loop)
+        self._looks = Looks(loop)
         self._budget = Budget(self._limits.retained_bytes, PIECE)
-        self._births: set[Birth] = set()
+        self._pending: set[PendingStart] = set()
         self._live: set[LocalProcess] = set()
         self._strays: set[LocalProcess] = set()  # Closed, but not without leaving somebody behind.
         self._audit = audit
@@ -81,6 +88,11 @@ class LocalBackend:
         self._all_gone: asyncio.Future[None] | None = None
         self.closures = 0
         """Processes that have closed, since somebody last set this to 0."""
+
+    async def ready(self) -> None:
+        """Wait until it is known what sandboxes are worth: from then on ``info`` never waits for it."""
+        if not self._children.tried_out:
+            await self.files.workers.run(lambda: self._children.guarantees)
 
     @property
     def info(self) -> HostInfo:
@@ -93,7 +105,7 @@ class LocalBackend:
         """How much of its limits is in use, by their names."""
         return {
             # Whoever has left somebody behind counts apart, up to the same number.
-            "engine.processes": max(len(self._live) + len(self._births), len(self._strays)),
+            "engine.processes": max(len(self._live) + len(self._pending), len(self._strays)),
             "engine.retained_bytes": self._budget.used,
             "http.requests": 0 if self._http is None else self._http.requests,
             "file.threads": 0 if self._files is None else self._files.workers.busy,
@@ -107,7 +119,13 @@ class LocalBackend:
             from .files import LocalFiles
 
             tmpdir = own_environment().get("TMPDIR")
-            self._files = LocalFiles(self._loop, self._poller, self._file_limits, tmpdir=tmpdir)
+            self._files = LocalFiles(
+                self._loop,
+                self._poller,
+                self._file_limits,
+                sandbox_limits=self._sandbox_limits,
+                tmpdir=tmpdir,
+            )
         return self._files
 
     @property
@@ -118,16 +136,34 @@ class LocalBackend:
             self._http = HostHttp(own_environment(), self._loop, self._http_limits)
         return self._http
 
+    def check(self, spec: Spec) -> None:
+        """Raise ``LimitReached`` if it gives more to its process than a request may."""
+        limits = self._limits
+        if len(spec.argv) > limits.arguments:
+            raise LimitReached("arguments of one process", limits.arguments, name="engine.arguments")
+        if sum(map(environ.size, spec.argv)) > limits.argument_bytes:
+            raise LimitReached(
+                "bytes of the arguments of one process", limits.argument_bytes, name="engine.argument_bytes"
+            )
+        environ.check(spec.env_policy, spec.env, self._environment_limits)
+
     async def start(self, spec: Spec) -> LocalProcess:
+        self.check(spec)
         return await self.start_for(spec, self, self._budget)
 
     async def start_for(self, spec: Spec, owner: Owner, budget: Budget) -> LocalProcess:
-        """Start a process that ``owner`` keeps account of, and whose output counts in ``budget``."""
+        """Start a process that ``owner`` keeps account of, and whose output counts in ``budget``.
+
+        Its variables have been checked.
+        """
         self._check_room()
+        if self._children.effort(spec) > environ.AT_ONCE:
+            spec = await self.files.workers.run(partial(self._children.settle, spec))
+            self._check_room()
         cage = None
         with span(PREPARE_SANDBOX):
             if spec.sandbox is not None:
-                cage = await self.files.workers.run(partial(self._children.cage, spec))
+                cage = await self._cage(spec)
                 self._check_room()  # Meanwhile others may have started, or everything been closed.
         try:
             with span(SPAWN):
@@ -135,34 +171,42 @@ class LocalBackend:
         except OSError as error:
             raise failed(spec, Fault.SYSTEM, spec.argv[0], error.errno or errno.EIO) from error
         self._live.add(process)
-        if spec.terms is not PLAIN:
-            Watchdog(process, spec.terms, self._loop)
         return process
 
-    async def _start(self, spec: Spec, cage: Cage | None, owner: Owner, budget: Budget) -> LocalProcess:
-        birth = Birth(self._children.start(spec, cage), loop=self._loop, poller=self._poller)
-        self._births.add(birth)
+    async def _cage(self, spec: Spec) -> Cage | None:
+        from holdfast.host.sandbox.search import Search
+
+        search = Search(self._sandbox_limits)
         try:
-            child = await birth.child()
+            return await self.files.workers.run(partial(self._children.cage, spec, search))
         finally:
-            self._births.discard(birth)
+            search.give_up()  # If the start was given up the thread is needed elsewhere.
+
+    async def _start(self, spec: Spec, cage: Cage | None, owner: Owner, budget: Budget) -> LocalProcess:
+        pending = PendingStart(self._children.start(spec, cage), loop=self._loop, poller=self._poller)
+        self._pending.add(pending)
+        try:
+            child = await pending.child()
+        finally:
+            self._pending.discard(pending)
         try:
             return LocalProcess(
                 child,
                 Ring(limit=MIB, chunks=self._limits.retained_chunks, budget=budget),
                 loop=self._loop,
                 poller=self._poller,
+                looks=self._looks,
                 limits=self._limits,
                 owner=owner,
                 terms=spec.terms,
             )
         except OSError:
-            birth.give_up()
+            pending.give_up()
             raise
 
     def _check_room(self) -> None:
         most = 0 if self._closing else self._limits.processes
-        if len(self._live) + len(self._births) >= most or len(self._strays) > most:
+        if len(self._live) + len(self._pending) >= most or len(self._strays) > most:
             raise LimitReached("processes", most, name="engine.processes")
 
     def on_behalf_of(self, principal: Principal, peer: str = "") -> LocalBackend | AccountBackend:
@@ -173,15 +217,15 @@ class LocalBackend:
             self._accounts[principal.identity] = account = Account(self._budget)
         return AccountBackend(self, account, principal, peer, self._audit)
 
-    def unpack(self, data: bytes) -> Past:
-        return Past(data, self._budget)
+    def unpack(self, packed: Packed) -> EndedProcess:
+        return EndedProcess(packed, self._budget)
 
     async def aclose(self) -> None:
         if self._closing:
             return
         self._closing = True
-        for birth in list(self._births):
-            birth.give_up(LimitReached("processes", 0, name="engine.processes"))
+        for pending in list(self._pending):
+            pending.give_up(LimitReached("processes", 0, name="engine.processes"))
         for process in [*self._live, *self._strays]:
             process.forget(Leftovers.END)
         if self._live or self._strays:
@@ -190,6 +234,7 @@ class LocalBackend:
             await self._all_gone
             timer.cancel()
         self._children.close()
+        self._looks.close()
         if self._files is not None:
             self._files.close()
         if self._http is not None:
@@ -197,7 +242,7 @@ class LocalBackend:
         if self._own_poller:
             self._poller.close()
 
-    # Implements ``state.Owner``.
+    # Implements ``life.Owner``.
 
     def exited(self, process: LocalProcess) -> None:
         pass

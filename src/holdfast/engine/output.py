@@ -18,7 +18,7 @@ from typing import Protocol
 from holdfast.backend import Valve
 from holdfast.host import pty
 from holdfast.model import Size, Stream
-from holdfast.poller import Poller
+from holdfast.poller import NEWS_ONLY, READABLE, Poller
 
 READ_SIZE = 65_536
 """One read of a pipe, whose usual capacity this is; larger buffers only fault pages in."""
@@ -77,6 +77,8 @@ class Output:
 
     __slots__ = (
         "_fd",
+        "_final",
+        "_hung_up",
         "_loop",
         "_poller",
         "_run",
@@ -101,6 +103,8 @@ class Output:
         self._writes = 0
         self._widened = False
         self._watched = True
+        self._final = stream is not Stream.PTY
+        self._hung_up = False
         poller.add(fd, self)
 
     # The hot path.
@@ -114,6 +118,8 @@ class Output:
                 return
         data = self._read()
         if data:
+            if self._hung_up:
+                self._set_hung_up(False)
             self._speaker.said(self.stream, data)
             if self._fd < 0:
                 return  # Whoever was told has given us up.
@@ -126,8 +132,11 @@ class Output:
             else:
                 self._run = 0
         elif data is not None:
-            self.close()
-            self._speaker.ended(self)
+            if self._final:
+                self.close()
+                self._speaker.ended(self)
+            elif not self._hung_up:
+                self._set_hung_up(True)
 
     def _rush(self) -> None:
         """The pipe was full: make it larger, and take a few reads before others get their turn."""
@@ -191,6 +200,21 @@ class Output:
             self._run = 0
         self._since, self._writes = now, writes
 
+    def _set_hung_up(self, hung_up: bool) -> None:  # noqa: FBT001
+        """Nobody has the terminal open, or somebody has again.
+
+        As long as the child lives it can open it again, or those whom it has started.  The
+        poller would tell of the hang-up without end, so it is asked for news only: what is
+        said by whoever comes back is that.
+        """
+        self._hung_up = hung_up
+        if self._watched:
+            self._poller.modify(self._fd, self._events)
+
+    @property
+    def _events(self) -> int:
+        return NEWS_ONLY | READABLE if self._hung_up else READABLE
+
     # Stop and go.
 
     def pause(self) -> None:
@@ -201,9 +225,15 @@ class Output:
     def resume(self) -> None:
         if not self._watched and self._fd >= 0:
             self._watched = True
-            self._poller.add_again(self._fd, self)
+            self._poller.add_again(self._fd, self, self._events)
 
     # The end.
+
+    def finish(self) -> None:
+        """The child has ended: pass on what it wrote, and then the end, if nobody else has it open."""
+        self._final = True
+        self.drain()
+        self.on_ready()
 
     def drain(self) -> None:
         """Pass on what was written up to now, whether or not anybody is ready for it.
@@ -244,6 +274,12 @@ class Output:
     def mute(self) -> None:
         """Read on, so that nobody waits or fails, and pass nothing on."""
         self._speaker = _Unheard(self._speaker)
+
+    def suspend(self) -> tuple[Stream, int]:
+        """Read no more, and give the descriptor to whoever goes on."""
+        self.pause()
+        fd, self._fd = self._fd, -1
+        return self.stream, fd
 
     def close(self) -> None:
         """Give up the descriptor.  May be called twice."""

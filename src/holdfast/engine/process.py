@@ -15,8 +15,9 @@ What must hold:
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Callable, Sequence
 
-from holdfast.backend import Valve, Watcher
+from holdfast.backend import Packed, Prompt, Valve, Watcher
 from holdfast.config import EngineLimits
 from holdfast.errors import NoTerminal, StdinFailed
 from holdfast.host.orders import News, Report
@@ -29,9 +30,9 @@ from holdfast.model import (
     Kind,
     Leftovers,
     Page,
+    ProcessTerms,
     Size,
     Stream,
-    Terms,
     Usage,
     WriteStatus,
 )
@@ -39,20 +40,16 @@ from holdfast.poller import Poller
 from holdfast.value import replace
 
 from .children import Child
+from .ended import pack
 from .ending import end_of
+from .life import Owner, ProcessSnapshot, State, Suspended, may_become
+from .looking import Looks
 from .output import Output
-from .past import pack
-from .prompt import Prompt
-from .reading import is_news, page
-from .ring import Ring
-from .state import Owner, State
+from .ring import Ring, is_news, page
 from .stdin import Stdin
 from .tree import GONE, Tree
-from .waiting import Waiting
-from .watches import LocalWatch
-
-_PATIENCE = 3.0
-"""Seconds for a warden to say who survived; it takes a third of them to be sure."""
+from .watchdog import Watchdog
+from .watches import LocalWatch, Waiting, notify
 
 
 class LocalProcess(Prompt):
@@ -71,6 +68,7 @@ class LocalProcess(Prompt):
         "_terminal",
         "_terms",
         "_waiting",
+        "_watchdog",
         "_watches",
         "exit",
         "pid",
@@ -79,8 +77,6 @@ class LocalProcess(Prompt):
         "writes",
     )
 
-    # Birth.
-
     def __init__(
         self,
         child: Child,
@@ -88,11 +84,13 @@ class LocalProcess(Prompt):
         *,
         loop: asyncio.AbstractEventLoop,
         poller: Poller,
+        looks: Looks,
         limits: EngineLimits,
         owner: Owner,
-        terms: Terms = PLAIN,
+        terms: ProcessTerms = PLAIN,
+        snapshot: ProcessSnapshot | None = None,
     ) -> None:
-        """``child`` runs, and the poller watches it."""
+        """``child`` runs, and the poller watches it, unless ``snapshot`` is of one whose tree is gone."""
         self.pid = child.pid
         self.exit: Exit | None = None
         self._ring = ring
@@ -108,13 +106,65 @@ class LocalProcess(Prompt):
         self._waiting: Waiting | None = None
         self._drain_timer: asyncio.TimerHandle | None = None
         self._stdin: Stdin | None = None
-        if child.stdin is not None:
+        if child.stdin is not None or (snapshot is not None and snapshot.stdin is not None):
             self._stdin = Stdin(child.stdin, loop=loop, poller=poller, limits=limits)
-        outputs = (Output(stream, fd, self, loop=loop, poller=poller) for stream, fd in child.outputs)
-        self._outputs = tuple(outputs)
+        self._outputs = tuple(Output(*opened, self, loop=loop, poller=poller) for opened in child.outputs)
         self._terminal = any(stream is Stream.PTY for stream, _ in child.outputs)
         child.hand_over()
-        self.tree = Tree(child, self, loop=loop, poller=poller)
+        heard_exit = snapshot is not None and snapshot.exit is not None
+        self.tree = GONE
+        if child.fileno() >= 0:
+            self.tree = Tree(child, self, loop=loop, poller=poller, looks=looks, heard_exit=heard_exit)
+        self._watchdog: Watchdog | None = None
+        if terms is not PLAIN and not heard_exit:
+            self._watchdog = Watchdog(self, terms, loop, None if snapshot is None else snapshot.watchdog)
+        if snapshot is not None:
+            self._resume(snapshot)
+
+    # Written down, and read again.
+
+    def suspend(self) -> Suspended:
+        """Write the process down and let go of it.  Nothing ends, and no event is told any more."""
+        stdin, stdin_fd = (None, None) if self._stdin is None else self._stdin.suspend()
+        drain_at = None if self._drain_timer is None else self._drain_timer.when()
+        if self._drain_timer is not None:
+            self._drain_timer.cancel()
+        snapshot = ProcessSnapshot(
+            self.pid,
+            self._terminal,
+            self._state,
+            self._seq,
+            self.exit,
+            self._cause,
+            self.tree.suspend(),
+            drain_at,
+            self._terms,
+            self._ring.snapshot(),
+            stdin,
+            None if self._watchdog is None else self._watchdog.suspend(),
+        )
+        outputs, self._outputs = self._outputs, ()
+        suspended = Suspended(snapshot, stdin_fd, tuple(output.suspend() for output in outputs))
+        for watch in self._watches:
+            watch.stop()
+        return suspended
+
+    def _resume(self, snapshot: ProcessSnapshot) -> None:
+        """What was so before, and what had begun: a kill, a grace, a wait for the output of others."""
+        self.exit, self._cause = snapshot.exit, snapshot.cause
+        self._state, self._seq = snapshot.state, snapshot.seq
+        self._terminal = snapshot.terminal
+        if self._stdin is not None and snapshot.stdin is not None:
+            self._stdin.resume(snapshot.stdin)
+        if self._cause is not None and self._cause.kind is Kind.OUTPUT_LIMIT:
+            for output in self._outputs:
+                output.mute()
+        if self._state is State.KILLED:
+            self.tree.kill()  # Perhaps again: an order that was sent twice does no harm.
+        elif snapshot.kill_at is not None:
+            self.tree.kill_at(snapshot.kill_at, self.kill)
+        if snapshot.drain_at is not None:
+            self._drain_timer = self._loop.call_at(snapshot.drain_at, self._on_drained)
 
     # The hot path.
 
@@ -129,13 +179,13 @@ class LocalProcess(Prompt):
             except Exception:  # noqa: BLE001  (rule 5)
                 watch.fail()
         if self._waiting is not None:
-            self._wake()
+            self._waiting.wake(by_output=True)
 
     # The end.
 
     def must_wait(self) -> bool:
         """Whether the news of the exit has to wait for a watcher."""
-        if self._state is not State.TERMINATING:
+        if self._state is not State.KILLED:
             for valve in self.valves:
                 if not valve.is_open:
                     valve.wait(self.tree.resume)
@@ -144,56 +194,65 @@ class LocalProcess(Prompt):
 
     def exited(self, report: Report) -> None:
         """First what it said, then its end."""
-        self.drain()
         for output in self._outputs:
-            output.on_ready()  # Usually the end.
+            output.finish()
         end = end_of(report, self._cause, self.tree, self._ring)
-        if report.news is News.LOST:
-            self._state = State.TERMINATING  # Whoever is left is out of our sight.
-        elif self._outputs and self._state is not State.TERMINATING:
-            holders = self.tree.holders([output.fileno() for output in self._outputs])
-            end = replace(end, held_by=holders)
-        self._become(State.EXITED, end)
+        # Of a lost process, whoever is left is out of our sight: nobody is waited for.
+        waits = report.news is not News.LOST and self._state is not State.KILLED
+        if waits and self._outputs:
+            end = replace(end, held_by=self.tree.holders(self._outputs, self._on_held))
+        self._exit(end, waits=waits)
+
+    def _on_held(self, holders: Sequence[int]) -> None:
+        """Who holds the output, of a tree that was too large to be looked at before the exit was told."""
+        if self.exit is not None:
+            self.exit = replace(self.exit, held_by=holders)
 
     def ended(self, output: Output) -> None:
         """One output is at its end."""
         self._outputs = tuple(other for other in self._outputs if other is not output)
-        for watch in self._watches:
-            try:
-                watch.watcher.ended(output.stream)
-            except Exception:  # noqa: BLE001  (rule 5)
-                watch.fail()
-        if not self._outputs and self._state is State.EXITED:
-            self._become(State.CLOSED)
+        notify(self._watches, lambda watcher: watcher.ended(output.stream))
+        self._close_if_done()
 
-    def _become(self, state: State, end: Exit | None = None) -> None:
-        """The one place where the state changes to one that is told; it also tells whom it concerns."""
-        before, self._state = self._state, state
+    def _move(self, state: State) -> None:
+        """The one place where the state changes."""
+        assert may_become(self._state, state)
+        self._state = state
+
+    def _exit(self, end: Exit, *, waits: bool) -> None:
+        """The process has ended.  ``waits`` if others may still write to its outputs."""
+        self._move(State.EXITED)
         self._seq += 1
-        if state is State.EXITED:
-            assert end is not None
-            if self._stdin is not None:
-                self._stdin.close()
-            self.exit = end
-            self._owner.exited(self)
-            self._tell("exited", end)
-            if before is State.TERMINATING:
-                self._close_outputs()
-            elif self._outputs and self._terms.drain is not None:
-                self._drain_timer = self._loop.call_later(self._terms.drain, self._on_drained)
-            if not self._outputs and self._state is State.EXITED:
-                self._become(State.CLOSED)
-        else:
-            self._tell("closed")
-            for watch in self._watches:
-                watch.stop()  # Nothing follows; what is kept of a closed process should be small.
-            if self._stdin is not None and not self._stdin.remembers:
-                self._stdin = None
-            if self._drain_timer is not None:
-                self._drain_timer.cancel()
-                self._drain_timer = None
-            self._terms = PLAIN
-            self._owner.closed(self)
+        if self._stdin is not None:
+            self._stdin.close()
+        self.exit = end
+        self._watchdog = None
+        self._owner.exited(self)
+        notify(self._watches, lambda watcher: watcher.exited(self._seq, end))
+        self._wake()
+        if not waits:
+            self._close_outputs()
+        elif self._outputs and self._terms.drain is not None:
+            self._drain_timer = self._loop.call_later(self._terms.drain, self._on_drained)
+        self._close_if_done()
+
+    def _close_if_done(self) -> None:
+        """Close an exited process that has no output left."""
+        if self._outputs or self._state is not State.EXITED:
+            return
+        self._move(State.CLOSED)
+        self._seq += 1
+        notify(self._watches, lambda watcher: watcher.closed(self._seq))
+        self._wake()
+        for watch in self._watches:
+            watch.stop()  # Nothing follows; what is kept of a closed process should be small.
+        if self._stdin is not None and not self._stdin.remembers:
+            self._stdin = None
+        if self._drain_timer is not None:
+            self._drain_timer.cancel()
+            self._drain_timer = None
+        self._terms = PLAIN
+        self._owner.closed(self)
 
     def _on_drained(self) -> None:
         """Whoever holds the output open has held it for long enough."""
@@ -210,19 +269,11 @@ class LocalProcess(Prompt):
             self.tree = GONE  # What is kept of an ended process should be small.
             self._owner.gone(self)
 
-    def _tell(self, event: str, *facts: Exit) -> None:
-        for watch in self._watches:
-            try:
-                getattr(watch.watcher, event)(self._seq, *facts)
-            except Exception:  # noqa: BLE001  (rule 5)
-                watch.fail()
-        self._wake()
-
     def _close(self) -> None:
         """Wait no longer for the output of an exited process."""
         if self._state is State.EXITED:
             self._close_outputs()
-            self._become(State.CLOSED)
+            self._close_if_done()
 
     def _close_outputs(self) -> None:
         outputs, self._outputs = self._outputs, ()
@@ -234,10 +285,7 @@ class LocalProcess(Prompt):
 
     async def terminate(self, *, grace: float = 0.0, by: str = "client") -> Ended:
         running = self.end(Cause(Kind.TERMINATED, by), grace)
-        tree, deadline = self.tree, self._loop.time() + grace + _PATIENCE
-        while tree.survivors is None and self._loop.time() < deadline:
-            await self._next_event(deadline)
-        survivors = tree.members() if tree.survivors is None else tree.survivors
+        survivors = await self.tree.outlive(self._line(), self._loop.time() + grace)
         return Ended(running, survivors, exact=self.exit is None or self.exit.outcome.kind is not Kind.LOST)
 
     def end(self, cause: Cause, grace: float = 0.0) -> bool:
@@ -248,11 +296,11 @@ class LocalProcess(Prompt):
             if cause.kind is Kind.OUTPUT_LIMIT:
                 for output in self._outputs:
                     output.mute()
-        if grace <= 0 or self._state is State.TERMINATING:
+        if grace <= 0 or self._state is State.KILLED:
             self.kill()
         else:
             if self._state is State.RUNNING:
-                self._state = State.STOPPING
+                self._move(State.STOPPING)
             self.tree.stop(grace, self.kill)
         return running
 
@@ -260,7 +308,7 @@ class LocalProcess(Prompt):
         """End the tree now."""
         self.tree.kill()
         if self._state in (State.RUNNING, State.STOPPING):
-            self._state = State.TERMINATING
+            self._move(State.KILLED)
             self._go_on()
         else:
             self._close()
@@ -329,7 +377,7 @@ class LocalProcess(Prompt):
         deadline = self._loop.time() + wait
         found = self._page(after, limit)
         while not is_news(found, after) and self._loop.time() < deadline:
-            await self._next_event(deadline)
+            await self._line().next_event(deadline)
             found = self._page(after, limit)
         return found
 
@@ -337,26 +385,22 @@ class LocalProcess(Prompt):
         return page(self._ring, after, limit, next_seq=self._seq + 1, end=self.exit, closed=self.closed)
 
     async def wait(self, seconds: float) -> Exit | None:
-        deadline = self._loop.time() + seconds
-        while self.exit is None and self._loop.time() < deadline:
-            await self._next_event(deadline)
+        await self._line().until(lambda: self.exit is not None, self._loop.time() + seconds)
         return self.exit
 
-    async def _next_event(self, deadline: float) -> None:
-        """Wait for output, exit, close or the end of the tree, at most until the deadline."""
+    def _line(self) -> Waiting:
         if self._waiting is None:
             self._waiting = Waiting(self._loop)
-        await self._waiting.next_event(deadline)
+        return self._waiting
 
     def _wake(self) -> None:
-        waiting, self._waiting = self._waiting, None
-        if waiting is not None:
-            waiting.wake()
+        if self._waiting is not None:
+            self._waiting.wake()
 
     def try_write(self, data: bytes, *, write_id: str | None = None) -> WriteStatus | None:
         if self._stdin is None:
             return WriteStatus.STDIN_CLOSED
-        if self._state is State.TERMINATING:
+        if self._state is State.KILLED:
             if self._stdin.has_accepted(write_id):
                 return WriteStatus.ACCEPTED
             raise StdinFailed
@@ -383,6 +427,9 @@ class LocalProcess(Prompt):
         for output in self._outputs:
             output.resize(size)
 
+    def look_at_holders(self, tell: Callable[[bool], None]) -> None:
+        self.tree.pulse(self._outputs, tell)
+
     def drain(self) -> None:
         for output in self._outputs:
             output.drain()
@@ -394,7 +441,7 @@ class LocalProcess(Prompt):
     def retained(self) -> int:
         return self._ring.total
 
-    def pack(self) -> bytes | None:
+    def pack(self) -> Packed | None:
         if not self.closed or self.has_leftovers or self._stdin is not None or self._watches:
             return None
         return pack(self.pid, self.next_seq, self.exit, self._ring, terminal=self._terminal)

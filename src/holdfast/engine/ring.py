@@ -13,7 +13,8 @@ from __future__ import annotations
 from array import array
 from collections.abc import Sequence
 
-from holdfast.model import Chunk, Gap
+from holdfast.model import Chunk, Exit, Gap, Page
+from holdfast.value import value
 
 _COMPACT_AT = 256
 """Dropped chunks before the list is rebuilt: keeps dropping constant on average."""
@@ -66,6 +67,16 @@ class Share(Budget):
         return left if self.most is None else min(left, self.most)
 
 
+@value
+class RingSnapshot:
+    """A ring, written down: what it retains, and the account of what it has dropped."""
+
+    limit: int
+    chunks: tuple[Chunk, ...]
+    dropped: tuple[int, int, tuple[int, ...]] | None
+    """Of the chunks that were dropped: the first and last number of the account, and its sums."""
+
+
 class Ring:
     """The newest output of one process.
 
@@ -85,6 +96,23 @@ class Ring:
         self._head = 0  # Chunks before this index are dropped already.
         self._total = 0
         self._dropped: _Dropped | None = None
+
+    # Written down, and read again.
+
+    def snapshot(self) -> RingSnapshot:
+        dropped = None if self._dropped is None else self._dropped.snapshot()
+        return RingSnapshot(self.limit, tuple(self._chunks[self._head :]), dropped)
+
+    @classmethod
+    def resume(cls, snapshot: RingSnapshot, *, chunks: int, budget: Budget) -> Ring:
+        """A ring that goes on where another one was written down; what it retains counts in ``budget``."""
+        ring = cls(limit=snapshot.limit, chunks=chunks, budget=budget)
+        ring._chunks = list(snapshot.chunks)
+        ring._total = sum(len(chunk.data) for chunk in snapshot.chunks)
+        budget.used += ring.cost
+        if snapshot.dropped is not None:
+            ring._dropped = _Dropped.resume(snapshot.dropped)
+        return ring
 
     @property
     def total(self) -> int:
@@ -189,6 +217,16 @@ class _Dropped:
         self._first = 0
         self._sums = array("Q", [0])
 
+    def snapshot(self) -> tuple[int, int, tuple[int, ...]]:
+        return self._first, self._last, tuple(self._sums)
+
+    @classmethod
+    def resume(cls, snapshot: tuple[int, int, tuple[int, ...]]) -> _Dropped:
+        dropped = cls()
+        dropped._first, dropped._last, sums = snapshot
+        dropped._sums = array("Q", sums)
+        return dropped
+
     def add(self, seq: int, size: int) -> None:
         sums = self._sums
         total = sums[-1]
@@ -206,3 +244,23 @@ class _Dropped:
         if seq >= self._first:
             return Gap(seq + 1, self._last, self._sums[-1] - self._sums[seq - self._first])
         return Gap(seq + 1, self._last, self._sums[-1] if seq == 0 else None)
+
+
+# What a reader is given.
+
+
+def page(ring: Ring, after: int, limit: int | None, *, next_seq: int, end: Exit | None, closed: bool) -> Page:
+    """What was said since number ``after``, as far as ``limit`` allows.
+
+    With a limit the reader may not have got everything: it then goes on behind
+    the last chunk it got.
+    """
+    chunks = ring.after(after, limit=limit)
+    if limit is not None and chunks:
+        next_seq = chunks[-1].seq + 1
+    return Page(chunks, next_seq, end, closed, ring.gap(after))
+
+
+def is_news(found: Page, after: int) -> bool:
+    """Whether a reader who knows everything up to ``after`` learns anything from ``found``."""
+    return bool(found.chunks) or found.closed or (found.exited and after < found.next_seq - 1)

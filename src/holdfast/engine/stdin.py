@@ -19,7 +19,7 @@ from holdfast.config import EngineLimits
 from holdfast.model import WriteStatus
 from holdfast.poller import WRITABLE, Poller
 
-_Waiting = tuple["asyncio.Future[WriteStatus]", bytes, str | None]
+from .life import StdinSnapshot
 
 _FOR_NOW = (errno.EAGAIN, errno.ENOMEM, errno.ENOBUFS)
 """What the system says when it cannot take bytes at this moment; the next one may be better."""
@@ -46,10 +46,12 @@ class Stdin:
     )
 
     def __init__(
-        self, fd: int, *, loop: asyncio.AbstractEventLoop, poller: Poller, limits: EngineLimits
+        self, fd: int | None, *, loop: asyncio.AbstractEventLoop, poller: Poller, limits: EngineLimits
     ) -> None:
-        os.set_blocking(fd, False)
-        self._fd: int | None = fd
+        """``fd`` is None for a stdin that was closed earlier."""
+        if fd is not None:
+            os.set_blocking(fd, False)
+        self._fd = fd
         self._loop = loop
         self._poller = poller
         self._limits = limits
@@ -60,7 +62,30 @@ class Stdin:
         self._ids_size = 0
         self._queue: deque[bytes | memoryview] = _EMPTY
         self._queued = 0
-        self._line: deque[_Waiting] | None = None
+        # Who waits for room, with bytes and identifier.  Whoever is gone leaves at once, wherever it stands.
+        self._line: OrderedDict[asyncio.Future[WriteStatus], tuple[bytes, str | None]] | None = None
+
+    # Written down, and read again.
+
+    def suspend(self) -> tuple[StdinSnapshot, int | None]:
+        """Write it down and let go of it; give the descriptor, which stays open, unless it is closed."""
+        fd, self._fd = self._fd, None
+        if self._watched and fd is not None:
+            self._poller.remove(fd)
+        self._watched = False
+        queue = tuple(bytes(data) for data in self._queue)
+        return StdinSnapshot(queue, tuple(self._ids or ()), self._finished), fd
+
+    def resume(self, snapshot: StdinSnapshot) -> None:
+        """Go on where another one was written down; this one is new, and its descriptor the same."""
+        for write_id in snapshot.write_ids:
+            self._remember(write_id)
+        self._finished = snapshot.is_finished
+        if self._fd is not None:
+            for data in snapshot.queue:
+                self._enqueue(data)
+            self._flush()
+            self._close_if_done()
 
     @property
     def closed(self) -> bool:
@@ -104,18 +129,20 @@ class Stdin:
         status = self.try_write(data, write_id)
         if status is not None:
             return status
-        if self._line is None:
-            self._line = deque()
-        answer: asyncio.Future[WriteStatus] = self._loop.create_future()
-        waiting = (answer, data, write_id)
-        self._line.append(waiting)
+        answer = self._get_in_line(data, write_id)
         try:
             return await answer
-        except asyncio.CancelledError:
+        finally:
             # It may have been taken in the meantime: then it is written, and remembered.
-            if waiting in self._line:
-                self._line.remove(waiting)
-            raise
+            if self._line is not None:
+                self._line.pop(answer, None)
+
+    def _get_in_line(self, data: bytes, write_id: str | None) -> asyncio.Future[WriteStatus]:
+        if self._line is None:
+            self._line = OrderedDict()
+        answer: asyncio.Future[WriteStatus] = self._loop.create_future()
+        self._line[answer] = data, write_id
+        return answer
 
     def finish(self, last: bytes = b"", write_id: str | None = None) -> WriteStatus:
         """Take no more; close once everything offered before is written, and ``last``.
@@ -129,10 +156,8 @@ class Stdin:
         self._finished = True
         self._remember(write_id)
         if last:
-            if self._line is None:
-                self._line = deque()
             # In line behind those who wait: it must come after their bytes.
-            self._line.append((self._loop.create_future(), last, None))
+            self._get_in_line(last, None)
             self._admit()
             self._flush()
         self._close_if_done()
@@ -225,6 +250,6 @@ class Stdin:
     def _admit(self) -> None:
         """Let those in line in, in order, as far as there is room."""
         while self._line and self._has_room():
-            answer, data, write_id = self._line.popleft()
+            answer, (data, write_id) = self._line.popitem(last=False)
             if not answer.done():
                 answer.set_result(self._take(data, write_id))

@@ -5,24 +5,39 @@ What must hold:
 1. The end of the tree is told once, after the exit of the command.
 2. After the first order to kill, and after the exit was heard, no signal goes to
    the command's number: it may be another's.
+3. Nothing here takes longer because a tree is large: ``looking.py`` has the threads for that.
 """
 
 from __future__ import annotations
 
 import asyncio
 import signal as signals
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
+from functools import partial
 from typing import TYPE_CHECKING, Protocol
 
+from holdfast.host.holding import Ends, ends_of
+from holdfast.host.look import glance
 from holdfast.host.orders import News, Report
 from holdfast.host.tree import Load
 from holdfast.model import Limits, Usage
 from holdfast.poller import Poller
 
 from .children import NO_CHILD, Child
+from .looking import Looking, Looks
+from .watches import Waiting
 
 if TYPE_CHECKING:
     from holdfast.host.sandbox.cage import Caged
+
+_PATIENCE = 3.0
+"""Seconds for a shim to say who survived; it takes a third of them to be sure.  As many for a look."""
+
+
+class File(Protocol):
+    """One of our files."""
+
+    def fileno(self) -> int: ...
 
 
 class Root(Protocol):
@@ -44,15 +59,37 @@ class Root(Protocol):
 class Tree:
     """Implements ``poller.Source``."""
 
-    __slots__ = ("_child", "_heard_exit", "_loop", "_poller", "_root", "_timer", "_watched", "survivors")
+    __slots__ = (
+        "_child",
+        "_heard_exit",
+        "_looking",
+        "_looks",
+        "_loop",
+        "_poller",
+        "_root",
+        "_timer",
+        "_watched",
+        "survivors",
+    )
 
-    def __init__(self, child: Child, root: Root, *, loop: asyncio.AbstractEventLoop, poller: Poller) -> None:
-        """``child`` runs, and the poller watches it."""
+    def __init__(
+        self,
+        child: Child,
+        root: Root,
+        *,
+        loop: asyncio.AbstractEventLoop,
+        poller: Poller,
+        looks: Looks,
+        heard_exit: bool = False,
+    ) -> None:
+        """``child`` runs, and the poller watches it; ``heard_exit`` if its exit was told before."""
         self._child: Child = child
         self._root = root
         self._loop = loop
         self._poller = poller
-        self._heard_exit = False
+        self._looks = looks
+        self._looking: Looking | None = None
+        self._heard_exit = heard_exit
         self._watched = True
         self._timer: asyncio.TimerHandle | None = None
         self.survivors: Sequence[int] | None = None
@@ -65,7 +102,7 @@ class Tree:
         if not self._heard_exit and self._root.must_wait():
             self._unwatch()
             return
-        report = self._child.hear()
+        report = self._child.receive()
         if report is None:
             return  # The poller spoke of a descriptor that had this number before.
         lost = report.news is News.LOST
@@ -101,13 +138,35 @@ class Tree:
         """Nobody is left.  What ``Root.changed`` sees is the last news."""
         self._unwatch()
         self._cancel()
-        if lost:
+        sending = False
+        if self._looking is not None:
+            sending = self._looking.is_sending
+            self._looking.end()
+            self._looking = None
+        if lost or sending:
             self._child.close()
         else:
             self._child.retire()
         self._child = NO_CHILD
         self.survivors = ()
         self._root.changed()
+
+    # Written down, and read again.
+
+    def suspend(self) -> float | None:
+        """Let go of the child without ending it; give when its grace is over, if it has one."""
+        when = None if self._timer is None else self._timer.when()
+        self._unwatch()
+        self._cancel()
+        if self._looking is not None:
+            self._looking.end()
+            self._looking = None
+        self._child = NO_CHILD
+        return when
+
+    def kill_at(self, when: float, on_over: Callable[[], None]) -> None:
+        """Go on with a grace that began earlier."""
+        self._timer = self._loop.call_at(when, on_over)
 
     # What is known of it.
 
@@ -139,15 +198,38 @@ class Tree:
     def caged(self) -> Caged | None:
         return self._child.caged
 
-    def load(self) -> Load:
-        return self._child.load()
+    # What it takes time to find out.
 
-    def members(self) -> list[int]:
-        return self._child.members()
+    def _look(self) -> Looking:
+        if self._looking is None:
+            self._looking = Looking(self._child, self._looks)
+        return self._looking
 
-    def holders(self, files: Sequence[int]) -> list[int]:
-        """Who in the tree holds the other end of one of these descriptors."""
-        return self._child.holders(files)
+    def load(self, tell: Callable[[Load, float], None]) -> None:
+        """Tell what it uses now, and how many seconds it took to find out; nothing once it is gone."""
+        if not self.gone:
+            self._look().ask(lambda look: (self._child.load(look), look.took), lambda found: tell(*found))
+
+    def holders(self, files: Iterable[File], tell: Callable[[Sequence[int]], None]) -> Sequence[int]:
+        """Those who hold the other end of one of these files, as far as a glance shows.
+
+        If there is more to look at, all of them are told later.
+        """
+        look_for, look = partial(self._child.holders, _ends(files)), glance()
+        found = look_for(look)
+        if look.cut and not self.gone:
+            self._look().ask(look_for, tell)
+        return found
+
+    def pulse(self, files: Iterable[File], tell: Callable[[bool], None]) -> None:
+        """Tell whether those who hold them are at work, or were since this was last asked.
+
+        Of a tree that is gone it is told that they are not.
+        """
+        if self.gone:
+            tell(False)
+        else:
+            self._look().pulse(_ends(files), tell)
 
     # Its end.
 
@@ -156,9 +238,14 @@ class Tree:
         if all_of_it and number == signals.SIGKILL:
             self._child.kill()  # Whoever is born meanwhile is not missed.
         elif all_of_it:
-            self._child.signal_tree(number)
+            self._signal_all(number)
         elif not self._heard_exit:
             self._child.signal(number)
+
+    def _signal_all(self, number: int) -> None:
+        sending = self._looking is not None and self._looking.is_sending
+        if not self.gone and (sending or not self._child.signal_tree(number, glance(), partly=False)):
+            self._look().signal(number)
 
     def stop(self, grace: float, on_over: Callable[[], None]) -> None:
         """Ask everybody to end, and call ``on_over`` after that many seconds unless nobody is left by then.
@@ -169,11 +256,31 @@ class Tree:
             return
         when = self._loop.time() + grace
         if self._timer is None:
-            self._child.signal_tree(signals.SIGTERM)
+            self._signal_all(signals.SIGTERM)
         elif when >= self._timer.when():
             return
         self._cancel()
         self._timer = self._loop.call_at(when, on_over)
+
+    async def outlive(self, waiting: Waiting, killed: float) -> Sequence[int]:
+        """Wait for the end of everybody; return who is left, as the shim says, or else by a look.
+
+        Args:
+            waiting: Those who are woken when ``Root.changed`` is called.
+            killed: When everybody is killed at the latest.
+        """
+        deadline = killed + _PATIENCE
+        await waiting.until(lambda: self.survivors is not None, deadline)
+        seen: list[int] = []
+        if self.survivors is None:
+
+            def see(members: Sequence[int]) -> None:
+                seen.extend(members)
+                waiting.wake()
+
+            self._look().ask(self._child.members, see)
+            await waiting.until(lambda: bool(seen) or self.survivors is not None, deadline + _PATIENCE)
+        return seen if self.survivors is None else self.survivors
 
     def kill(self) -> None:
         """End everybody now."""
@@ -190,10 +297,15 @@ class Tree:
             self._timer = None
 
 
+def _ends(files: Iterable[File]) -> Ends:
+    return ends_of([file.fileno() for file in files])
+
+
 def _gone() -> Tree:
     tree = Tree.__new__(Tree)
     tree._child = NO_CHILD
     tree._heard_exit = True
+    tree._looking = None
     tree._timer = None
     tree._watched = False
     tree.survivors = ()

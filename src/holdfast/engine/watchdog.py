@@ -9,7 +9,9 @@ import asyncio
 from typing import TYPE_CHECKING
 
 from holdfast.host.tree import Load
-from holdfast.model import Cause, Chunk, Exit, Kind, Limits, Stream, Terms
+from holdfast.model import Cause, Chunk, Exit, Kind, Limits, ProcessTerms, Stream
+
+from .life import WatchdogSnapshot
 
 if TYPE_CHECKING:
     from .process import LocalProcess
@@ -27,28 +29,59 @@ _SHARE = 20
 class Watchdog:
     """Implements ``backend.Watcher``."""
 
-    __slots__ = ("_active", "_limits", "_loop", "_process", "_said", "_terms", "_timers", "_writes")
+    __slots__ = (
+        "_active",
+        "_limits",
+        "_loop",
+        "_process",
+        "_said",
+        "_started",
+        "_terms",
+        "_timers",
+        "_watch",
+        "_writes",
+    )
 
-    def __init__(self, process: LocalProcess, terms: Terms, loop: asyncio.AbstractEventLoop) -> None:
+    def __init__(
+        self,
+        process: LocalProcess,
+        terms: ProcessTerms,
+        loop: asyncio.AbstractEventLoop,
+        snapshot: WatchdogSnapshot | None = None,
+    ) -> None:
+        """Watch from the start of the process on, or from where another watchdog was written down."""
+        now = loop.time()
         self._process = process
         self._terms = terms
         self._loop = loop
         self._limits = process.tree.limits_to_watch
-        self._said = 0
-        self._writes = 0
-        self._active = loop.time()
+        self._started = now if snapshot is None else snapshot.started
+        self._active = now if snapshot is None else snapshot.active
+        self._said = 0 if snapshot is None else snapshot.said
+        self._writes = 0 if snapshot is None or not snapshot.was_given else -1
         self._timers: dict[str, asyncio.TimerHandle] = {}
-        process.watch(self)
+        self._watch = process.watch(self)
         if terms.timeout is not None:
-            self._arm("wall", terms.timeout)
+            self._arm("wall", self._started + min(terms.timeout, _LONGEST) - now)
         if terms.idle_timeout is not None:
-            self._arm("idle", terms.idle_timeout)
+            self._arm("idle", self._active + min(terms.idle_timeout, _LONGEST) - now)
         if self._limits != Limits():
             self._arm("load", _GLANCE)
 
+    def suspend(self) -> WatchdogSnapshot:
+        """Write it down, and watch no more."""
+        self._watch.stop()
+        self._cancel()
+        was_given = self._process.writes != self._writes
+        return WatchdogSnapshot(self._started, self._active, was_given, self._said)
+
     def _arm(self, what: str, seconds: float) -> None:
         on_time = {"wall": self._on_wall, "idle": self._on_idle, "load": self._on_load}[what]
-        self._timers[what] = self._loop.call_later(min(seconds, _LONGEST), on_time)
+        self._timers[what] = self._loop.call_later(max(0.0, min(seconds, _LONGEST)), on_time)
+
+    def _cancel(self) -> None:
+        for timer in self._timers.values():
+            timer.cancel()
 
     # Implements ``backend.Watcher``.
 
@@ -57,15 +90,14 @@ class Watchdog:
         self._said += len(chunk.data)
         most = self._terms.output
         if most is not None and self._said > most:
-            self._terms = Terms(grace=self._terms.grace)  # Once.
+            self._terms = ProcessTerms(grace=self._terms.grace)  # Once.
             self._end(Kind.OUTPUT_LIMIT, f"more than {most} bytes of output")
 
     def ended(self, stream: Stream) -> None:
         pass
 
     def exited(self, seq: int, exit: Exit) -> None:  # noqa: A002  (what it is called everywhere)
-        for timer in self._timers.values():
-            timer.cancel()
+        self._cancel()
 
     def closed(self, seq: int) -> None:
         pass
@@ -92,13 +124,16 @@ class Watchdog:
             self._end(Kind.IDLE_TIMEOUT, f"more than {idle:g} seconds without output or input")
 
     def _on_load(self) -> None:
-        began = self._loop.time()
-        found = self._process.tree.load()
+        self._process.tree.load(self._on_looked)
+
+    def _on_looked(self, found: Load, took: float) -> None:
+        if self._process.exit is not None:
+            return
         cause = over(found, self._limits)
         if cause is not None:
             self._process.end(cause, 0.0)
         else:
-            self._arm("load", max(_GLANCE, _SHARE * (self._loop.time() - began)))
+            self._arm("load", max(_GLANCE, _SHARE * took))
 
     def _end(self, kind: Kind, detail: str) -> None:
         self._process.end(Cause(kind, "limit", detail), self._terms.grace)

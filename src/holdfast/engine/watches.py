@@ -1,8 +1,10 @@
-"""Who is told what a process does."""
+"""Those who watch a process, and those who wait for something to happen to it."""
 
 from __future__ import annotations
 
+import asyncio
 import logging
+from collections.abc import Callable, Iterable
 from typing import TYPE_CHECKING
 
 from holdfast.backend import Valve, Watcher
@@ -38,6 +40,15 @@ class LocalWatch:
         self.stop()
 
 
+def notify(watches: Iterable[LocalWatch], call: Callable[[Watcher], None]) -> None:
+    """Call every watcher; one that raises is removed and logged, and the others are not affected."""
+    for watch in watches:
+        try:
+            call(watch.watcher)
+        except Exception:  # noqa: BLE001  (a watcher is code of somebody else)
+            watch.fail()
+
+
 class _Nobody:
     """The watcher of a watch that was stopped."""
 
@@ -55,3 +66,56 @@ class _Nobody:
 
 
 _NOBODY = _Nobody()
+
+
+# Waiting.
+
+
+class Waiting:
+    """Those who wait for the next event, and those whom only the end of something concerns.
+
+    Each kind is apart: a process that talks without end must not wake all who wait
+    for its end.  Nothing runs between a look at the state and a call of ``next_event``,
+    so that no event can be missed.
+    """
+
+    __slots__ = ("_ends", "_events", "_loop")
+
+    def __init__(self, loop: asyncio.AbstractEventLoop) -> None:
+        self._loop = loop
+        # Dictionaries, because they keep an order and give up one of thousands at once.
+        self._events: dict[asyncio.Future[None], None] = {}
+        self._ends: dict[asyncio.Future[None], None] = {}
+
+    async def next_event(self, deadline: float) -> None:
+        """Wait for anything to happen, at most until the deadline."""
+        await self._wait(self._events, deadline)
+
+    async def until(self, is_so: Callable[[], bool], deadline: float) -> None:
+        """Wait until something is so that does not come with output, at most until the deadline."""
+        while not is_so() and self._loop.time() < deadline:
+            await self._wait(self._ends, deadline)
+
+    async def _wait(self, line: dict[asyncio.Future[None], None], deadline: float) -> None:
+        event: asyncio.Future[None] = self._loop.create_future()
+        line[event] = None
+        timer = self._loop.call_at(deadline, _settle, event)
+        try:
+            await event
+        finally:
+            timer.cancel()
+            line.pop(event, None)
+
+    def wake(self, *, by_output: bool = False) -> None:
+        """Something has happened; ``by_output`` if it was only that."""
+        for line in (self._events,) if by_output else (self._events, self._ends):
+            if line:
+                events = list(line)
+                line.clear()
+                for event in events:
+                    _settle(event)
+
+
+def _settle(event: asyncio.Future[None]) -> None:
+    if not event.done():
+        event.set_result(None)

@@ -11,23 +11,68 @@ import asyncio
 import errno
 import os
 import threading
+from collections import OrderedDict
 from collections.abc import Callable
 from contextlib import suppress
-from queue import SimpleQueue
 from typing import Any, Generic, TypeVar
-
-from holdfast.value import record
 
 T = TypeVar("T")
 
 
-@record
 class _Job(Generic[T]):
-    call: Callable[[], T]
-    future: asyncio.Future[T] | None
-    """None if nobody waits for it."""
-    undo: Callable[[T], None] | None
-    over: Callable[[], None] | None
+    """A call, and who is to be told of it."""
+
+    __slots__ = ("call", "future", "over", "undo")
+
+    def __init__(
+        self,
+        call: Callable[[], T],
+        future: asyncio.Future[T] | None = None,
+        undo: Callable[[T], None] | None = None,
+        over: Callable[[], None] | None = None,
+    ) -> None:
+        """Without ``future`` nobody waits for it."""
+        self.call = call
+        self.future = future
+        self.undo = undo
+        self.over = over
+
+
+class _Arrival:
+    """What a call led to, on its way to the loop.  A closed loop takes nothing: then it is undone."""
+
+    __slots__ = ("_error", "_job", "_result")
+
+    def __init__(self, job: _Job[Any], result: Any, error: BaseException | None) -> None:
+        self._job: _Job[Any] | None = job
+        self._result = result
+        self._error = error
+
+    def deliver(self) -> None:
+        """Give the result to whoever waits, or undo it.  Does nothing the second time."""
+        job, self._job = self._job, None
+        if job is None:
+            return
+        future = job.future
+        if future is None or future.done():
+            self._undo(job)
+        elif self._error is not None:
+            future.set_exception(self._error)
+        else:
+            future.set_result(self._result)
+        if job.over is not None:
+            job.over()
+
+    def __del__(self) -> None:
+        job, self._job = self._job, None
+        if job is not None:
+            self._undo(job)
+            if job.over is not None:
+                job.over()
+
+    def _undo(self, job: _Job[Any]) -> None:
+        if self._error is None and job.undo is not None:
+            job.undo(self._result)
 
 
 class Workers:
@@ -37,7 +82,9 @@ class Workers:
         self._most = most
         self._loop = loop
         self._name = name
-        self._jobs: SimpleQueue[_Job[Any] | None] = SimpleQueue()
+        # Calls that no thread has begun.  Under the condition, whose lock nobody holds for long.
+        self._jobs: OrderedDict[_Job[Any], None] = OrderedDict()
+        self._news = threading.Condition()
         self._threads = 0
         self._closed = False
         self.busy = 0
@@ -52,67 +99,93 @@ class Workers:
     ) -> T:
         """The result of ``call``, from another thread.
 
-        Whoever is cancelled does not stop the call.  ``undo`` is then given its result,
-        for instance to close it.  ``over`` is called when the call is over, in any case.
+        Whoever is cancelled does not stop a call that has begun.  ``undo`` is then given its
+        result, for instance to close it.  A call that has not begun never will.  ``over`` is
+        called when the call is over, or will not be made, in any case.
         """
         future: asyncio.Future[T] = self._loop.create_future()
-        self._hand_over(_Job(call, future, undo, over))
-        return await future
+        job = _Job(call, future, undo, over)
+        self._hand_over(job)
+        try:
+            return await future
+        except BaseException:
+            self._give_up(job, future)
+            raise
+
+    def _give_up(self, job: _Job[T], future: asyncio.Future[T]) -> None:
+        """Nobody waits any more, or the call has failed."""
+        if not future.cancel() and not future.cancelled():
+            # The cancellation came between the result and whoever waited for it.
+            if future.exception() is None and job.undo is not None:
+                job.undo(future.result())
+        elif self._take_back(job):
+            self.busy -= 1
+            if job.over is not None:
+                job.over()
 
     def post(self, call: Callable[[], None]) -> None:
         """Have something done, and do not wait for it.  It must not raise."""
         try:
-            self._hand_over(_Job(call, None, None, None))
+            self._hand_over(_Job(call))
         except OSError:
             call()  # It has to be done.
 
     def _hand_over(self, job: _Job[Any]) -> None:
+        with self._news:
+            self._jobs[job] = None
+            self._news.notify()
+        # After the end the others may be gone before they come to this one.  It is the last word of a call
+        # that was under way: to close its file.
         if self._closed or (self.busy >= self._threads and self._threads < self._most):
             name = f"{self._name}-{self._threads + 1}"
             try:
                 threading.Thread(target=self._work, name=name, daemon=True).start()
                 self._threads += 1
             except RuntimeError as error:  # The system has no more; those that there are do it, if any.
-                if self._closed or not self._threads:
+                if (self._closed or not self._threads) and self._take_back(job):
                     raise OSError(errno.EAGAIN, os.strerror(errno.EAGAIN)) from error
         self.busy += 1
-        self._jobs.put(job)
-        if self._closed:
-            # The others end before they come to this one.  It is the last word of a call that was
-            # under way: to close its file.
-            self._jobs.put(None)
+
+    def _take_back(self, job: _Job[Any]) -> bool:
+        """Whether the call has not begun; then it never will."""
+        with self._news:
+            if job not in self._jobs:
+                return False
+            del self._jobs[job]
+            return True
 
     def _work(self) -> None:
-        while (job := self._jobs.get()) is not None:
+        while (job := self._next()) is not None:
             result: Any = None
             error: BaseException | None = None
             try:
                 result = job.call()
             except BaseException as failed:  # noqa: BLE001  (whoever waits is told, whatever it is)
                 error = failed
+            arrival = _Arrival(job, result, error)
             with suppress(RuntimeError):  # The loop is gone, and so is everybody who waits.
-                self._loop.call_soon_threadsafe(self._done, job, result, error)
+                self._loop.call_soon_threadsafe(self._on_arrival, arrival)
             # Or an idle thread would keep what its last call was about.
-            del job, result, error
+            del job, result, error, arrival
 
-    def _done(self, job: _Job[Any], result: Any, error: BaseException | None) -> None:
+    def _next(self) -> _Job[Any] | None:
+        """The next call, when there is one; None at the end."""
+        with self._news:
+            while not self._jobs:
+                if self._closed:
+                    return None
+                self._news.wait()
+            return self._jobs.popitem(last=False)[0]
+
+    def _on_arrival(self, arrival: _Arrival) -> None:
         self.busy -= 1
-        future = job.future
-        if future is None or future.done():
-            if error is None and job.undo is not None:
-                job.undo(result)
-        elif error is not None:
-            future.set_exception(error)
-        else:
-            future.set_result(result)
-        if job.over is not None:
-            job.over()
+        arrival.deliver()
 
     def close(self) -> None:
         """End the threads, each when its call is over.  Nobody waits for that.
 
         What is asked for afterwards is done all the same, each in a thread of its own.
         """
-        self._closed = True
-        for _ in range(self._threads):
-            self._jobs.put(None)
+        with self._news:
+            self._closed = True
+            self._news.notify_all()

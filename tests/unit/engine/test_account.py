@@ -16,7 +16,7 @@ from holdfast.engine.local import LocalBackend
 from holdfast.engine.process import LocalProcess
 from holdfast.engine.ring import PIECE
 from holdfast.errors import AuditFailed, Forbidden, HttpFailed, LimitReached, SpawnFailed
-from holdfast.model import EnvPolicy, Exit, Inherit, Spec
+from holdfast.model import EnvironmentPolicy, Exit, Inherit, Spec
 from holdfast.principal import ANYBODY, Grant, Principal
 from holdfast.value import replace
 from holdfast.web import HttpHeader, HttpRequest
@@ -227,13 +227,13 @@ async def test_files_outside_of_the_roots_are_not_there(backend: LocalBackend, t
 # Variables.
 
 
-def with_env(env: dict[str, str | None], policy: EnvPolicy | None = None) -> Spec:
+def with_env(env: dict[str, str | None], policy: EnvironmentPolicy | None = None) -> Spec:
     return replace(command("env", env={}), env=env, env_policy=policy)
 
 
 async def test_variables_that_the_token_does_not_allow_are_refused(backend: LocalBackend) -> None:
     mine = client(backend, variables=("A_*",))
-    given = EnvPolicy(Inherit.NONE, True, (), (("A_2", "x"), ("B", "x")), ())
+    given = EnvironmentPolicy(Inherit.NONE, True, (), (("A_2", "x"), ("B", "x")), ())
 
     assert await forbidden(mine.start(with_env({"A_1": "x", "B": "x"}))) == ("variable", "B")
     assert await forbidden(mine.start(with_env({"a_1": "x"}))) == ("variable", "a_1")
@@ -260,7 +260,7 @@ async def test_a_header_gets_no_variable_that_the_token_does_not_allow(backend: 
 
 
 class Book:
-    """Implements ``audit.Audit`` and ``audit.Entry``: remembers everything."""
+    """Implements ``audit.Audit`` and ``audit.AuditRecord``: remembers everything."""
 
     def __init__(self) -> None:
         self.lines: list[tuple[object, ...]] = []

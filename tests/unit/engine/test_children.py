@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from holdfast.engine import children
 from holdfast.engine.children import NO_CHILD
-from holdfast.host.child import Child
+from holdfast.host.child import ShimChild
 from holdfast.host.environ import Environment
 from holdfast.host.spawn import Spawner
 from tests.fakes.process import command, nothing_left_open, started
@@ -14,8 +14,8 @@ def test_a_child_of_this_host_is_what_the_engine_needs() -> None:
     """The type checker compares the interfaces; running it shows that they mean the same."""
     with nothing_left_open(), started(command("sleep", "1000")) as child:
         seen: children.Child = child
-        assert isinstance(seen, Child)
-        assert seen.hear() is None
+        assert isinstance(seen, ShimChild)
+        assert seen.receive() is None
         assert seen.pid == child.pid
         assert seen.members() == [child.pid]
         assert seen.stdin is None
@@ -35,5 +35,5 @@ def test_nobody_is_a_child_of_whom_nothing_is_left() -> None:
     nobody.close()
 
     assert nobody.has_ended()
-    assert nobody.hear() is None
+    assert nobody.receive() is None
     assert nobody.members() == []

@@ -19,7 +19,8 @@ from holdfast.engine.workers import Workers
 from holdfast.errors import FileFailed, FileRefused, Forbidden
 from holdfast.files import DirEntry, Purpose, WalkTerms
 from holdfast.host.files import blocks, watch
-from holdfast.sandbox import Access, Entry, Sandbox
+from holdfast.host.sandbox.search import Search
+from holdfast.sandbox import Access, Entry, Rules, Sandbox
 from tests.fakes.file_talk import local_files
 from tests.fakes.process import eventually
 
@@ -70,6 +71,31 @@ async def test_a_sandbox_is_asked(files: LocalFiles, tmp_path: Path) -> None:
     assert await files.read(path, at_once=9, sandbox=box) == b"x"
 
 
+async def test_a_call_that_is_given_up_no_longer_looks_for_what_its_sandbox_means(
+    files: LocalFiles, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    looks = threading.Semaphore(0)
+
+    def endless(sandbox: Sandbox, tmpdir: str | None, search: Search) -> Rules:
+        while True:
+            looks.release()
+            search.check()
+
+    monkeypatch.setattr("holdfast.engine.files.resolve", endless)
+    sandbox = Sandbox((), network=False, cwd="/")
+    calls = [
+        asyncio.ensure_future(files.metadata(str(tmp_path), sandbox=sandbox)),
+        asyncio.ensure_future(files.read(str(tmp_path), at_once=1, sandbox=sandbox)),
+        asyncio.ensure_future(files.open(str(tmp_path), Purpose.READ, sandbox=sandbox)),
+    ]
+    await eventually(lambda: files.workers.busy == 3 and looks.acquire(blocking=False))
+
+    for call in calls:
+        call.cancel()
+
+    await eventually(lambda: files.workers.busy == 0)
+
+
 async def test_an_open_file_is_used_piece_by_piece(files: LocalFiles, tmp_path: Path) -> None:
     path = str(tmp_path / "f")
     writing = await files.open(path, Purpose.REPLACE)
@@ -99,18 +125,19 @@ async def test_a_file_in_use_is_closed_when_nobody_uses_it(
     files: LocalFiles, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The number of a descriptor that is closed too soon may be another file's when a thread reads it."""
-    path, gate = tmp_path.resolve() / "f", threading.Event()
+    path, begun, gate = tmp_path.resolve() / "f", threading.Event(), threading.Event()
     path.write_bytes(b"x")
     file = await files.open(str(path), Purpose.READ)
     read = blocks.read
 
     def slow_read(*facts: Any) -> bytes:
+        begun.set()
         gate.wait()
         return read(*facts)
 
     monkeypatch.setattr(blocks, "read", slow_read)
     task = asyncio.ensure_future(file.read(0, 1))
-    await asyncio.sleep(0)
+    await eventually(begun.is_set)
     task.cancel()
     await asyncio.wait([task])
     file.close()
@@ -123,11 +150,12 @@ async def test_a_file_in_use_is_closed_when_nobody_uses_it(
 
 async def test_a_file_in_use_at_the_end_is_closed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """A server that stops in the middle of a long answer must not keep the file, if its program goes on."""
-    path, gate = tmp_path.resolve() / "f", threading.Event()
+    path, begun, gate = tmp_path.resolve() / "f", threading.Event(), threading.Event()
     path.write_bytes(b"x")
     read = blocks.read
 
     def slow_read(*facts: Any) -> bytes:
+        begun.set()
         gate.wait()
         return read(*facts)
 
@@ -135,7 +163,7 @@ async def test_a_file_in_use_at_the_end_is_closed(tmp_path: Path, monkeypatch: p
     async with local_files() as files:
         file = await files.open(str(path), Purpose.READ)
         task = asyncio.ensure_future(file.read(0, 1))
-        await asyncio.sleep(0)
+        await eventually(begun.is_set)
         task.cancel()
         await asyncio.wait([task])
         file.close()

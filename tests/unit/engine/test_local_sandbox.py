@@ -4,35 +4,49 @@ from __future__ import annotations
 
 import asyncio
 import os
+import threading
 from collections.abc import AsyncIterator
 from pathlib import Path
 
 import pytest
 
-from holdfast.config import EngineLimits
+from holdfast.config import EngineLimits, SandboxLimits
 from holdfast.engine.local import LocalBackend
 from holdfast.errors import BadRequest, LimitReached, SandboxUnavailable
 from holdfast.host.environ import Environment
 from holdfast.host.info import host_info
+from holdfast.host.sandbox.cage import Cage
 from holdfast.host.sandbox.ladder import Ladder
+from holdfast.host.sandbox.search import Search
+from holdfast.host.shim import compiled
 from holdfast.host.spawn import Spawner
-from holdfast.host.warden import compiled
 from holdfast.model import Denied, Kind, Spec
-from holdfast.sandbox import Access, Denial, Entry, Named, Pattern, Sandbox, Where
+from holdfast.sandbox import (
+    NO_SANDBOXES,
+    Access,
+    Denial,
+    Entry,
+    Guarantees,
+    Named,
+    Pattern,
+    Sandbox,
+    Where,
+)
 from holdfast.value import replace
 from tests.fakes.process import PATIENCE, command, nothing_left, open_files, sh
 from tests.fakes.recorder import finished
+from tests.fakes.server import eventually
 
 ROOT = Entry(Named(Where.ROOT), Access.READ)
 
 
-@pytest.fixture(params=["compiled", "python"])
+@pytest.fixture(params=["witness", "no witness"])
 async def caged(request: pytest.FixtureRequest) -> AsyncIterator[LocalBackend]:
-    """A backend with the best sandbox there is, and one without a helper."""
+    """A backend with the best sandbox there is, and one without a witness."""
     before = open_files()
-    ladder = Ladder(compiled() if request.param == "compiled" else None)
+    ladder = Ladder(compiled() if request.param == "witness" else None)
     guarantees = ladder.guarantees
-    if guarantees.backing is None or (request.param == "compiled" and not guarantees.exact):
+    if guarantees.backing is None or (request.param == "witness" and not guarantees.exact):
         ladder.close()
         pytest.skip(guarantees.reason or "there is no witness")
     loop = asyncio.get_running_loop()
@@ -95,6 +109,80 @@ async def test_many_start_at_once(caged: LocalBackend) -> None:
     ends = [await process.wait(PATIENCE) for process in started]
 
     assert [end and end.code for end in ends] == list(range(10))
+
+
+class Hesitant(Spawner):
+    """Does not know yet what sandboxes are worth."""
+
+    def __init__(self) -> None:
+        super().__init__(Environment({}))
+        self.known = threading.Event()
+
+    @property
+    def tried_out(self) -> bool:
+        return self.known.is_set()
+
+    @property
+    def guarantees(self) -> Guarantees:
+        assert self.known.wait(PATIENCE)
+        return NO_SANDBOXES
+
+
+async def test_others_go_on_while_sandboxes_are_tried_out() -> None:
+    spawner = Hesitant()
+    backend = LocalBackend(spawner, host_info, asyncio.get_running_loop())
+    waiting = asyncio.ensure_future(backend.ready())
+    await eventually(lambda: backend.files.workers.busy == 1)
+
+    process = await backend.start(sh("exit 3"))
+    await finished(process)
+    assert not waiting.done()
+
+    spawner.known.set()
+    await waiting
+    await backend.ready()
+    assert backend.info.sandboxes is NO_SANDBOXES
+    await backend.aclose()
+
+
+class Endless(Spawner):
+    """Looks for the paths of a sandbox for ever."""
+
+    def __init__(self) -> None:
+        super().__init__(Environment({}))
+        self.looks = threading.Semaphore(0)
+
+    def cage(self, spec: Spec, search: Search | None = None) -> Cage | None:
+        assert search is not None
+        while True:
+            self.looks.release()
+            search.look()
+
+
+async def test_a_start_that_is_given_up_gives_its_thread_back() -> None:
+    """64 of them once kept every thread of the server for ever."""
+    spawner = Endless()
+    backend = LocalBackend(spawner, host_info, asyncio.get_running_loop())
+    starting = asyncio.ensure_future(backend.start(confined(command("true"))))
+    await eventually(lambda: spawner.looks.acquire(blocking=False))
+
+    starting.cancel()
+
+    with pytest.raises(asyncio.CancelledError):
+        await starting
+    await eventually(lambda: backend.files.workers.busy == 0)
+    await backend.aclose()
+
+
+async def test_a_start_that_takes_too_long_is_refused() -> None:
+    spawner = Endless()
+    limits = SandboxLimits(names=1000)
+    backend = LocalBackend(spawner, host_info, asyncio.get_running_loop(), sandbox_limits=limits)
+
+    with pytest.raises(LimitReached, match="names looked at for a sandbox"):
+        await backend.start(confined(command("true")))
+
+    await backend.aclose()
 
 
 async def test_no_more_start_than_may_however_long_their_sandboxes_take() -> None:

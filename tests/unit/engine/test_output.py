@@ -6,108 +6,15 @@ import array
 import asyncio
 import fcntl
 import os
-import pty
 import termios
-import tty
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
 
 import pytest
 
 from holdfast.backend import Valve
-from holdfast.engine.output import READ_SIZE, Output
+from holdfast.engine.output import READ_SIZE
 from holdfast.model import Size, Stream
-from holdfast.poller import Poller
-from tests.fakes.process import PATIENCE, eventually, open_files
-
-
-class Listener:
-    """The process behind an output: keeps what it is told."""
-
-    def __init__(self) -> None:
-        self.valves: tuple[Valve, ...] = ()
-        self.writes = 0
-        self.pieces: list[bytes] = []
-        self.streams: set[Stream] = set()
-        self.over = False
-        self.then: Callable[[], None] = lambda: None
-        self._news = asyncio.Event()
-
-    def said(self, stream: Stream, data: bytes) -> None:
-        self.streams.add(stream)
-        self.pieces.append(data)
-        self._news.set()
-        self.then()
-
-    def ended(self, output: Output) -> None:
-        self.over = True
-        self._news.set()
-
-    @property
-    def data(self) -> bytes:
-        return b"".join(self.pieces)
-
-    async def when(self, holds: Callable[[], bool]) -> None:
-        async with asyncio.timeout(PATIENCE):
-            while not holds():
-                self._news.clear()
-                await self._news.wait()
-
-
-class Line:
-    """An output and the end that the child would hold."""
-
-    def __init__(self, *, terminal: bool) -> None:
-        if terminal:
-            fd, self.child = pty.openpty()
-            tty.setraw(self.child)
-        else:
-            fd, self.child = os.pipe()
-        os.set_blocking(fd, False)
-        os.set_blocking(self.child, False)
-        self.fd = fd
-        loop = asyncio.get_running_loop()
-        self.listener = Listener()
-        self.poller = Poller()
-        self.poller.attach(loop)
-        stream = Stream.PTY if terminal else Stream.STDOUT
-        self.output = Output(stream, fd, self.listener, loop=loop, poller=self.poller)
-
-    def hang_up(self) -> None:
-        os.close(self.child)
-        self.child = -1
-
-    def close(self) -> None:
-        self.output.close()
-        self.poller.close()
-        if self.child >= 0:
-            self.hang_up()
-
-    def fill(self) -> int:
-        """Write as much as there is room for."""
-        total = 0
-        try:
-            while True:
-                total += os.write(self.child, b"f" * 4096)
-        except BlockingIOError:
-            return total
-
-
-@contextmanager
-def line(*, terminal: bool = False) -> Iterator[Line]:
-    before = open_files()
-    made = Line(terminal=terminal)
-    try:
-        yield made
-    finally:
-        made.close()
-    assert open_files() == before
-
-
-async def turns() -> None:
-    for _ in range(5):
-        await asyncio.sleep(0)
-
+from tests.fakes.line import Line, line, turns
+from tests.fakes.process import eventually
 
 BOTH = pytest.mark.parametrize("terminal", [False, True], ids=["pipe", "pty"])
 
@@ -127,6 +34,9 @@ async def test_the_end_is_told_after_the_last_piece(*, terminal: bool) -> None:
     with line(terminal=terminal) as made:
         os.write(made.child, b"last words")
         made.hang_up()
+        await made.listener.when(lambda: bool(made.listener.pieces))
+
+        made.output.finish()
 
         await made.listener.when(lambda: made.listener.over)
 
@@ -187,6 +97,8 @@ async def test_behind_a_shut_valve_nothing_is_read_until_it_opens(*, terminal: b
 
         valve.open()
 
+        await made.listener.when(lambda: bool(made.listener.pieces))
+        made.output.finish()
         await made.listener.when(lambda: made.listener.over)
         assert made.listener.pieces == [b"held back"]
 
@@ -279,6 +191,7 @@ async def test_small_pieces_that_gather_lose_nothing_and_keep_their_order(*, ter
     with line(terminal=terminal) as made:
         sent = await feed_slowly(made, 500)
         made.hang_up()
+        made.output.finish()
 
         await made.listener.when(lambda: made.listener.over)
 
@@ -395,4 +308,5 @@ async def test_draining_an_empty_or_ended_output_is_nothing(*, terminal: bool) -
         made.output.drain()
 
         assert made.listener.pieces == []
+        made.output.finish()
         await made.listener.when(lambda: made.listener.over)

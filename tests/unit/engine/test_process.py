@@ -256,7 +256,7 @@ async def test_a_poll_that_timed_out_leaves_no_waiter(backend: LocalBackend, gat
     process = await backend.start(sh(gate.shell))
     await gate.reached()
 
-    assert (await process.read(wait=0.001)).chunks == []
+    assert (await process.read(wait=0.1)).chunks == []
 
     assert process._waiting is not None
     assert not process._waiting._events

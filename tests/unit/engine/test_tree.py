@@ -9,6 +9,7 @@ import signal
 from holdfast.backend import Valve
 from holdfast.engine.local import LocalBackend
 from holdfast.engine.tree import GONE
+from holdfast.host.tree import below
 from holdfast.model import Ended, Kind, Leftovers, Stream
 from tests.fakes.gate import Gate
 from tests.fakes.process import eventually, is_alive, sh, status
@@ -134,15 +135,15 @@ async def test_while_a_watcher_is_behind_the_exit_waits_and_a_kill_does_not(
     await recorder.until("closed")
 
 
-async def test_a_warden_that_is_killed_takes_the_knowledge_of_the_end_with_it(
+async def test_a_shim_that_is_killed_takes_the_knowledge_of_the_end_with_it(
     backend: LocalBackend, gate: Gate
 ) -> None:
-    """The nursery ends what it leaves."""
+    """The fork server ends what it leaves."""
     process = await backend.start(sh(f"setsid sh -c '{gate.shell}' & echo said; {gate.shell}"))
     recorder = record(process)
     await gate.reached(2)
     await recorder.until_said(b"said")
-    members = process.tree.members()
+    members = below(int(status(process.pid)["PPid"]))
 
     os.kill(int(status(process.pid)["PPid"]), signal.SIGKILL)
 
@@ -163,6 +164,6 @@ async def test_only_the_group_can_be_ended_too(backend: LocalBackend, gate: Gate
 
     process.forget(Leftovers.END_GROUP)
 
-    await eventually(lambda: len(process.tree.members()) == 1)
+    await eventually(lambda: len(process.tree._child.members()) == 1)
     process.forget(Leftovers.END)
     await eventually(lambda: process.tree.gone)

@@ -9,9 +9,10 @@ import pytest
 from holdfast.backend import Valve
 from holdfast.engine.local import LocalBackend
 from holdfast.engine.output import READ_SIZE
-from holdfast.engine.watchdog import over
+from holdfast.engine.watchdog import Watchdog, over
+from holdfast.host import tree
 from holdfast.host.tree import Load
-from holdfast.model import Cause, Kind, Limits, Outcome, Terms
+from holdfast.model import Cause, Kind, Limits, Outcome, ProcessTerms
 from tests.fakes.gate import Gate
 from tests.fakes.process import python, sh
 from tests.fakes.recorder import Recorder, record
@@ -25,7 +26,7 @@ def outcome(recorder: Recorder) -> Outcome:
 async def test_time_that_is_over_ends_the_tree_and_keeps_what_was_said(
     backend: LocalBackend, gate: Gate
 ) -> None:
-    spec = sh(f"echo said; (setsid {gate.shell}) & {gate.shell}", terms=Terms(timeout=0.3))
+    spec = sh(f"echo said; (setsid {gate.shell}) & {gate.shell}", terms=ProcessTerms(timeout=0.3))
     recorder = record(process := await backend.start(spec))
 
     await recorder.until("closed")
@@ -36,7 +37,7 @@ async def test_time_that_is_over_ends_the_tree_and_keeps_what_was_said(
 
 
 async def test_who_ends_in_time_has_an_ordinary_end(backend: LocalBackend) -> None:
-    recorder = record(await backend.start(sh("exit 3", terms=Terms(timeout=3600, idle_timeout=3600))))
+    recorder = record(await backend.start(sh("exit 3", terms=ProcessTerms(timeout=3600, idle_timeout=3600))))
 
     await recorder.until("closed")
 
@@ -47,13 +48,13 @@ async def test_a_process_that_ended_in_time_is_not_late_because_its_client_is(
     backend: LocalBackend, gate: Gate
 ) -> None:
     """The news of its exit waits for a client that is behind."""
-    process = await backend.start(sh(f"{gate.shell}; exit 3", terms=Terms(timeout=0.2)))
+    process = await backend.start(sh(f"{gate.shell}; exit 3", terms=ProcessTerms(timeout=0.2)))
     valve, recorder = Valve(), Recorder()
     process.watch(recorder, valve)
     await gate.reached()
     valve.shut()
     gate.open()
-    later = record(await backend.start(sh("sleep 1000", terms=Terms(timeout=0.4))))
+    later = record(await backend.start(sh("sleep 1000", terms=ProcessTerms(timeout=0.4))))
     await later.until("closed")
 
     valve.open()
@@ -64,7 +65,7 @@ async def test_a_process_that_ended_in_time_is_not_late_because_its_client_is(
 
 async def test_silence_ends_it_and_words_and_input_do_not(backend: LocalBackend, gate: Gate) -> None:
     script = "for i in 1 2 3 4 5 6; do sleep 0.1; echo $i; done; while read x; do :; done"
-    terms = Terms(idle_timeout=0.4)
+    terms = ProcessTerms(idle_timeout=0.4)
     recorder = record(process := await backend.start(sh(script, stdin=True, terms=terms)))
     await recorder.until_said(b"6")
     for _ in range(6):
@@ -78,19 +79,19 @@ async def test_silence_ends_it_and_words_and_input_do_not(backend: LocalBackend,
 
 
 async def test_a_client_that_is_behind_makes_nobody_idle(backend: LocalBackend, gate: Gate) -> None:
-    process = await backend.start(sh(f"yes & {gate.shell}", terms=Terms(idle_timeout=0.1)))
+    process = await backend.start(sh(f"yes & {gate.shell}", terms=ProcessTerms(idle_timeout=0.1)))
     valve, recorder = Valve(), Recorder()
     process.watch(recorder, valve)
     await gate.reached()
     valve.shut()
-    other = record(await backend.start(sh("sleep 1000", terms=Terms(idle_timeout=0.5))))
+    other = record(await backend.start(sh("sleep 1000", terms=ProcessTerms(idle_timeout=0.5))))
     await other.until("closed")
 
     assert process.exit is None
 
 
 async def test_more_output_than_allowed_ends_it(backend: LocalBackend) -> None:
-    recorder = record(await backend.start(sh("yes", terms=Terms(output=100_000))))
+    recorder = record(await backend.start(sh("yes", terms=ProcessTerms(output=100_000))))
 
     await recorder.until("closed")
 
@@ -100,7 +101,7 @@ async def test_more_output_than_allowed_ends_it(backend: LocalBackend) -> None:
 
 
 async def test_exactly_as_much_output_as_allowed_is_allowed(backend: LocalBackend) -> None:
-    recorder = record(await backend.start(sh("head -c 100000 /dev/zero", terms=Terms(output=100_000))))
+    recorder = record(await backend.start(sh("head -c 100000 /dev/zero", terms=ProcessTerms(output=100_000))))
 
     await recorder.until("closed")
 
@@ -110,7 +111,9 @@ async def test_exactly_as_much_output_as_allowed_is_allowed(backend: LocalBacken
 async def test_memory_of_the_tree_is_looked_at(backend: LocalBackend) -> None:
     source = "import os; os.fork(); x = bytearray(60_000_000); input()"
     limits = Limits(memory=100_000_000)
-    recorder = record(process := await backend.start(python(source, stdin=True, terms=Terms(limits=limits))))
+    recorder = record(
+        process := await backend.start(python(source, stdin=True, terms=ProcessTerms(limits=limits)))
+    )
     assert process.limits_kept() == {"memory": "sampled"}
 
     await recorder.until("closed")
@@ -121,7 +124,7 @@ async def test_memory_of_the_tree_is_looked_at(backend: LocalBackend) -> None:
 async def test_processor_time_of_the_tree_is_summed_up(backend: LocalBackend) -> None:
     """Each of them stays below what one process may use."""
     burn = "sh -c 'while :; do :; done' & "
-    recorder = record(await backend.start(sh(f"{burn * 4} wait", terms=Terms(limits=Limits(cpu=1)))))
+    recorder = record(await backend.start(sh(f"{burn * 4} wait", terms=ProcessTerms(limits=Limits(cpu=1)))))
 
     await recorder.until("closed")
 
@@ -129,9 +132,9 @@ async def test_processor_time_of_the_tree_is_summed_up(backend: LocalBackend) ->
 
 
 async def test_processor_time_of_earlier_commands_is_not_counted(backend: LocalBackend) -> None:
-    """Wardens are used again, and the kernel adds up for each of them whom it has waited for."""
+    """Shims are used again, and the kernel adds up for each of them whom it has waited for."""
     waste = "import time\nwhile time.process_time() < 0.4: pass"
-    limited = Terms(limits=Limits(cpu=0.3))
+    limited = ProcessTerms(limits=Limits(cpu=0.3))
     for _ in range(3):
         await record(await backend.start(python(waste))).until("closed")
 
@@ -144,17 +147,34 @@ async def test_processor_time_of_earlier_commands_is_not_counted(backend: LocalB
 
 async def test_too_many_processes_end_it(backend: LocalBackend) -> None:
     script = "sleep 1000 & sleep 1000 & sleep 1000 & wait"
-    recorder = record(await backend.start(sh(script, terms=Terms(limits=Limits(processes=3)))))
+    recorder = record(await backend.start(sh(script, terms=ProcessTerms(limits=Limits(processes=3)))))
 
     await recorder.until("closed")
 
     assert (outcome(recorder).kind, outcome(recorder).by) == (Kind.TERMINATED, "limit")
 
 
+async def test_limits_are_kept_and_graces_given_where_the_kernel_does_not_list_children(
+    backend: LocalBackend, gate: Gate, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Then everybody is found by parents, in a thread."""
+    monkeypatch.setattr(tree, "_is_told_children", lambda: False)
+    script = "sleep 1000 & sleep 1000 & sleep 1000 & wait"
+    many = record(await backend.start(sh(script, terms=ProcessTerms(limits=Limits(processes=3)))))
+    asked = await backend.start(sh(f"trap 'exit 5' TERM; {gate.report}; while :; do sleep 0.01; done"))
+    await gate.reached()
+
+    await many.until("closed")
+    await asked.terminate(grace=3600)
+
+    assert (outcome(many).kind, outcome(many).by) == (Kind.TERMINATED, "limit")
+    assert asked.exit_code == 5
+
+
 async def test_output_that_others_hold_open_is_closed_in_time(backend: LocalBackend, gate: Gate) -> None:
     """What was said before is told; who holds it lives on."""
     script = f"(printf late; {gate.shell}) & {gate.shell}"
-    process = await backend.start(sh(script, terms=Terms(drain=0.1)))
+    process = await backend.start(sh(script, terms=ProcessTerms(drain=0.1)))
     recorder = record(process)
     await gate.reached(2)
     gate.open()
@@ -164,6 +184,22 @@ async def test_output_that_others_hold_open_is_closed_in_time(backend: LocalBack
     await recorder.until("closed")
 
     assert recorder.said() == b"late"
+
+
+async def test_a_look_that_is_over_after_the_exit_ends_nobody(backend: LocalBackend, gate: Gate) -> None:
+    """What is left of a process has no limits of its own."""
+    process = await backend.start(sh(f"(exec >&- 2>&-; {gate.shell}) & read _", stdin=True))
+    recorder = record(process)
+    terms = ProcessTerms(limits=Limits(processes=3))
+    watchdog = Watchdog(process, terms, asyncio.get_running_loop())
+    await gate.reached()
+    await process.write(b"\n")
+    await recorder.until("closed")
+
+    watchdog._on_looked(Load(processes=4, memory=0, cpu_us=0), 0.0)
+
+    assert process.has_leftovers
+    gate.open()
 
 
 @pytest.mark.parametrize(

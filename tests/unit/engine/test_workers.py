@@ -20,6 +20,18 @@ async def workers() -> Iterator[Workers]:  # type: ignore[misc]  # A generator i
     await calls_over(made)
 
 
+class Opening:
+    """A call that goes on until the test lets it end.  One that has not begun is not made for nobody."""
+
+    def __init__(self) -> None:
+        self.begun, self.gate = threading.Event(), threading.Event()
+
+    def __call__(self) -> str:
+        self.begun.set()
+        self.gate.wait()
+        return "opened"
+
+
 async def test_a_call_runs_in_another_thread(workers: Workers) -> None:
     assert await workers.run(threading.get_ident) != threading.get_ident()
 
@@ -57,22 +69,62 @@ async def test_one_that_hangs_does_not_stop_the_others(workers: Workers) -> None
 
 
 async def test_the_result_of_a_cancelled_call_is_undone(workers: Workers) -> None:
-    gate, undone, over = threading.Event(), list[str](), list[bool]()
-
-    def work() -> str:
-        gate.wait()
-        return "opened"
-
+    work, undone, over = Opening(), list[str](), list[bool]()
     task = asyncio.ensure_future(workers.run(work, undo=undone.append, over=lambda: over.append(True)))
-    await asyncio.sleep(0)
+    await eventually(work.begun.is_set)
     task.cancel()
     with pytest.raises(asyncio.CancelledError):
         await task
     assert over == []
-    gate.set()
+    work.gate.set()
 
     await eventually(lambda: bool(over))
     assert undone == ["opened"]
+
+
+async def test_a_result_that_the_cancelled_caller_has_not_seen_is_undone(workers: Workers) -> None:
+    """The call may be over when its caller is cancelled, and the caller not have had its turn since."""
+    undone, over = list[str](), list[bool]()
+    task = asyncio.ensure_future(
+        workers.run(lambda: "opened", undo=undone.append, over=lambda: over.append(task.cancel()))
+    )
+
+    with pytest.raises(asyncio.CancelledError):
+        await task
+
+    assert (undone, over) == (["opened"], [True])
+
+
+async def test_the_result_for_a_caller_that_was_closed_is_undone(workers: Workers) -> None:
+    """Nobody cancels a coroutine that no task has taken yet."""
+    work, undone = Opening(), list[str]()
+    run = workers.run(work, undo=undone.append)
+    run.send(None)
+    await eventually(work.begun.is_set)
+    run.close()
+    work.gate.set()
+
+    await eventually(lambda: undone == ["opened"])
+
+
+async def test_a_call_that_nobody_waits_for_any_more_is_not_begun(workers: Workers) -> None:
+    """What hangs must not collect the calls of everybody who has come and gone meanwhile."""
+    gate, begun, over = threading.Event(), list[str](), list[str]()
+    stuck = [asyncio.ensure_future(workers.run(gate.wait)) for _ in range(2)]
+    await asyncio.sleep(0)
+    queued = asyncio.ensure_future(
+        workers.run(lambda: begun.append("queued"), over=lambda: over.append("over"))
+    )
+    await asyncio.sleep(0)
+
+    queued.cancel()
+    await asyncio.wait([queued])
+    busy = workers.busy
+    gate.set()
+    await asyncio.gather(*stuck)
+    await workers.run(lambda: begun.append("later"))
+
+    assert (busy, over, begun) == (2, ["over"], ["later"])
 
 
 async def test_what_nobody_waits_for_is_done(workers: Workers) -> None:
@@ -114,6 +166,25 @@ def test_a_call_may_end_after_the_loop() -> None:
     gate.set()
     thread.join(10)
     assert not thread.is_alive()
+
+
+def test_what_comes_after_the_loop_is_undone() -> None:
+    """A program may go on without the loop: what was opened for it is closed."""
+    work, undone, over = Opening(), threading.Event(), threading.Event()
+
+    async def leave() -> None:
+        workers = Workers(1, asyncio.get_running_loop(), "late")
+        task = asyncio.ensure_future(workers.run(work, undo=lambda result: undone.set(), over=over.set))
+        await eventually(work.begun.is_set)
+        task.cancel()
+        await asyncio.wait([task])
+        workers.close()
+
+    asyncio.run(leave())
+    work.gate.set()
+
+    assert undone.wait(10)
+    assert over.wait(10)
 
 
 async def test_without_another_thread_those_that_there_are_do_it(

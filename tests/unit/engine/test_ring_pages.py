@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from holdfast.engine.reading import is_news, page
-from holdfast.engine.ring import Budget, Ring
+from holdfast.engine.ring import Budget, Ring, is_news, page
 from holdfast.model import Chunk, Exit, Gap, Kind, Outcome, Stream
 
 END = Exit(0, Outcome(Kind.EXIT, 0))

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from holdfast.engine.birth import Birth
+from holdfast.engine.pending import PendingStart
 from holdfast.errors import LimitReached, SpawnFailed
 from holdfast.host.environ import Environment
 from holdfast.host.spawn import Spawner
@@ -21,8 +21,8 @@ from tests.fakes.process import PATIENCE, command, eventually, has_commands, ope
 
 
 @contextmanager
-def births() -> Iterator[tuple[Spawner, Poller]]:
-    """Where births come from, and a look at what they leave."""
+def pending_starts() -> Iterator[tuple[Spawner, Poller]]:
+    """Where pending starts come from, and a look at what they leave."""
     before = open_files()
     spawner, poller = Spawner(Environment({})), Poller()
     poller.attach(asyncio.get_running_loop())
@@ -35,14 +35,14 @@ def births() -> Iterator[tuple[Spawner, Poller]]:
     assert open_files() == before
 
 
-def birth(spawner: Spawner, poller: Poller, spec: Spec) -> Birth:
-    return Birth(spawner.start(spec), loop=asyncio.get_running_loop(), poller=poller)
+def pending(spawner: Spawner, poller: Poller, spec: Spec) -> PendingStart:
+    return PendingStart(spawner.start(spec), loop=asyncio.get_running_loop(), poller=poller)
 
 
 async def test_who_is_given_up_while_it_starts_leaves_nothing(tmp_path: Path) -> None:
-    with births() as (spawner, poller):
+    with pending_starts() as (spawner, poller):
         slow = SlowProgram("/bin/sleep", tmp_path)
-        begun = birth(spawner, poller, command(slow.path, "1000"))
+        begun = pending(spawner, poller, command(slow.path, "1000"))
         waiting = asyncio.ensure_future(begun.child())
         await slow.reached()
 
@@ -56,8 +56,8 @@ async def test_who_is_given_up_while_it_starts_leaves_nothing(tmp_path: Path) ->
 
 
 async def test_a_cancelled_wait_gives_it_up() -> None:
-    with births() as (spawner, poller):
-        waiting = asyncio.ensure_future(birth(spawner, poller, command("sleep", "1000")).child())
+    with pending_starts() as (spawner, poller):
+        waiting = asyncio.ensure_future(pending(spawner, poller, command("sleep", "1000")).child())
         await asyncio.sleep(0)
 
         waiting.cancel()
@@ -68,20 +68,20 @@ async def test_a_cancelled_wait_gives_it_up() -> None:
 
 
 async def test_who_does_not_run_leaves_nothing() -> None:
-    with births() as (spawner, poller), pytest.raises(SpawnFailed):
-        await asyncio.wait_for(birth(spawner, poller, command("/no/such", stdin=True)).child(), PATIENCE)
+    with pending_starts() as (spawner, poller), pytest.raises(SpawnFailed):
+        await asyncio.wait_for(pending(spawner, poller, command("/no/such", stdin=True)).child(), PATIENCE)
 
 
 async def test_news_after_the_first_is_left_to_whoever_takes_the_child() -> None:
     """A short command has ended before anybody could look."""
-    with births() as (spawner, poller):
-        child = await asyncio.wait_for(birth(spawner, poller, command("true")).child(), PATIENCE)
+    with pending_starts() as (spawner, poller):
+        child = await asyncio.wait_for(pending(spawner, poller, command("true")).child(), PATIENCE)
         for _ in range(10):
-            await asyncio.sleep(0)  # The poller tells the birth again and again.
+            await asyncio.sleep(0)  # The poller tells the pending again and again.
 
         report = None
         while report is None:
-            report = child.hear()
+            report = child.receive()
 
         assert report.value == 0
         poller.remove(child.fileno())

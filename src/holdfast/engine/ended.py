@@ -1,15 +1,14 @@
-"""A process of which nothing can change any more, in one block of memory.
+"""A process of which nothing can change any more: as plain values, and as a process again.
 
-Thousands of ended processes are kept for a while.  As objects each is a dozen
-pieces, strewn over memory that can then not be given back as long as a single
-neighbour lives.  Packed it is one piece.  Who asks for it gets it unpacked.
+Thousands of ended processes are retained for a while.  Whoever retains them stores the
+plain values in whatever way takes the least memory.
 """
 
 from __future__ import annotations
 
-import marshal
+from collections.abc import Callable
 
-from holdfast.backend import Valve, Watcher
+from holdfast.backend import Packed, Prompt, Valve, Watcher
 from holdfast.errors import NoTerminal
 from holdfast.model import (
     Chunk,
@@ -27,38 +26,34 @@ from holdfast.model import (
 )
 from holdfast.sandbox import Denial
 
-from .prompt import Prompt
-from .reading import page
-from .ring import Budget, Ring
+from .ring import Budget, Ring, page
 
 PACK_MOST = 4096
 """Bytes of output up to which a process is packed: what is larger is mostly output anyway."""
 
 
-def pack(pid: int, next_seq: int, end: Exit | None, ring: Ring, *, terminal: bool) -> bytes | None:
+def pack(pid: int, next_seq: int, end: Exit | None, ring: Ring, *, terminal: bool) -> Packed | None:
     """All there is to know of a process that has closed; None if it is too much."""
     if end is None or ring.total > PACK_MOST or ring.gap(0) is not None:
         return None
     outcome, usage = end.outcome, end.usage
-    return marshal.dumps(
-        (
-            pid,
-            next_seq,
-            terminal,
-            end.code,
-            (outcome.kind.value, outcome.exit_code, outcome.signal, outcome.by, outcome.detail),
-            None if usage is None else (usage.user_us, usage.system_us, usage.peak_bytes),
-            tuple(end.held_by),
-            None if end.denied is None else _packed(end.denied),
-            [(chunk.seq, chunk.stream.value, chunk.data) for chunk in ring.after(0)],
-        )
+    return (
+        pid,
+        next_seq,
+        terminal,
+        end.code,
+        (outcome.kind.value, outcome.exit_code, outcome.signal, outcome.by, outcome.detail),
+        None if usage is None else (usage.user_us, usage.system_us, usage.peak_bytes),
+        tuple(end.held_by),
+        None if end.denied is None else _packed(end.denied),
+        [(chunk.seq, chunk.stream.value, chunk.data) for chunk in ring.after(0)],
     )
 
 
-_Packed = tuple[bool, bool, list[tuple[str, str, int]]]
+_PackedDenials = tuple[bool, bool, list[tuple[str, str, int]]]
 
 
-def _packed(denied: Denied) -> _Packed:
+def _packed(denied: Denied) -> _PackedDenials:
     return denied.failed, denied.exact, [(one.op, one.subject, one.count) for one in denied.denials]
 
 
@@ -66,16 +61,16 @@ def _unpacked(failed: bool, exact: bool, denials: list[tuple[str, str, int]]) ->
     return Denied(failed, exact, tuple(Denial(*one) for one in denials))
 
 
-class Past(Prompt):
+class EndedProcess(Prompt):
     """A process that has closed and left nobody behind.  Implements ``backend.KeptProcess``."""
 
     closed = True
     has_leftovers = False
     running = False
 
-    def __init__(self, data: bytes, budget: Budget) -> None:
-        """``data`` is what ``pack`` gave; its output still counts in ``budget``."""
-        self.pid, self.next_seq, self._terminal, code, *end, chunks = marshal.loads(data)  # noqa: S302
+    def __init__(self, packed: Packed, budget: Budget) -> None:
+        """``packed`` is what ``pack`` gave; its output still counts in ``budget``."""
+        self.pid, self.next_seq, self._terminal, code, *end, chunks = packed
         (kind, *rest), usage, held_by, denied = end
         self.exit: Exit | None = Exit(
             code,
@@ -97,7 +92,7 @@ class Past(Prompt):
     def limits_kept(self) -> dict[str, str]:
         return {}
 
-    def watch(self, watcher: Watcher, valve: Valve | None = None) -> Past:
+    def watch(self, watcher: Watcher, valve: Valve | None = None) -> EndedProcess:
         return self
 
     def stop(self) -> None:
@@ -128,6 +123,9 @@ class Past(Prompt):
     def signal_now(self, number: int, *, tree: bool = False) -> None:
         pass
 
+    def look_at_holders(self, tell: Callable[[bool], None]) -> None:
+        tell(False)
+
     def drain(self) -> None:
         pass
 
@@ -141,7 +139,7 @@ class Past(Prompt):
     def retained(self) -> int:
         return self._ring.total
 
-    def pack(self) -> bytes | None:
+    def pack(self) -> Packed | None:
         return None
 
     def forget(self, leftovers: Leftovers = Leftovers.SPARE) -> None:

@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 
 from holdfast.backend import KeptProcess
+from holdfast.engine.ended import PACK_MOST, EndedProcess, pack
 from holdfast.engine.local import LocalBackend
-from holdfast.engine.past import PACK_MOST, Past, pack
 from holdfast.engine.process import LocalProcess
 from holdfast.engine.ring import PIECE, Budget, Ring
 from holdfast.errors import NoTerminal
@@ -26,7 +26,7 @@ async def settled(backend: LocalBackend, script: str, *, terminal: Size | None =
     return process
 
 
-async def past(backend: LocalBackend, script: str = SCRIPT, *, terminal: Size | None = None) -> Past:
+async def past(backend: LocalBackend, script: str = SCRIPT, *, terminal: Size | None = None) -> EndedProcess:
     data = (await settled(backend, script, terminal=terminal)).pack()
     assert data is not None
     return backend.unpack(data)
@@ -65,7 +65,7 @@ async def test_what_its_sandbox_refused_is_kept(backend: LocalBackend, denied: D
     data = pack(7, 3, end, ring, terminal=False)
 
     assert data is not None
-    assert Past(data, Budget(10)).exit == end
+    assert EndedProcess(data, Budget(10)).exit == end
 
 
 async def test_nothing_reaches_it(backend: LocalBackend) -> None:

@@ -1,4 +1,4 @@
-"""From the request for a child to the news that it runs."""
+"""From the request for a child to the report that it runs."""
 
 from __future__ import annotations
 
@@ -11,15 +11,15 @@ from holdfast.poller import Poller
 from .children import Child
 
 
-class Birth:
+class PendingStart:
     """A child that was asked for, until somebody has it.  Implements ``poller.Source``."""
 
-    __slots__ = ("_child", "_news", "_poller")
+    __slots__ = ("_child", "_poller", "_report")
 
     def __init__(self, child: Child, *, loop: asyncio.AbstractEventLoop, poller: Poller) -> None:
         self._child = child
         self._poller = poller
-        self._news: asyncio.Future[Report] = loop.create_future()
+        self._report: asyncio.Future[Report] = loop.create_future()
         try:
             poller.add(child.fileno(), self)
         except OSError:
@@ -27,11 +27,11 @@ class Birth:
             raise
 
     def on_ready(self, events: int = 0) -> None:
-        # What comes after the first piece is left to whoever takes the child.
-        if not self._news.done():
-            report = self._child.hear()
+        # Reports after the first are left to whoever takes the child.
+        if not self._report.done():
+            report = self._child.receive()
             if report is not None:
-                self._news.set_result(report)
+                self._report.set_result(report)
 
     async def child(self) -> Child:
         """The child, once it runs; the poller still watches it, for whoever hands it another source.
@@ -43,7 +43,7 @@ class Birth:
             SpawnFailed: It does not run.
         """
         try:
-            report = await self._news
+            report = await self._report
             if report.news is not News.STARTED:
                 raise self._child.failure(report)
         except asyncio.CancelledError:
@@ -55,13 +55,13 @@ class Birth:
         return self._child
 
     def give_up(self, error: Exception | None = None) -> None:
-        """End the child, whether it runs or not, and tell whoever waits for it."""
+        """End the child, whether it runs or not; ``child`` raises ``error``."""
         self._discard()
-        if error is not None and not self._news.done():
-            self._news.set_exception(error)
+        if error is not None and not self._report.done():
+            self._report.set_exception(error)
 
     def _discard(self) -> None:
-        """Give back everything of the child.  May be called twice."""
+        """Close everything of the child.  May be called twice."""
         if self._child.fileno() < 0:
             return
         self._poller.remove(self._child.fileno())
