@@ -1,7 +1,7 @@
 """holdfast runs processes for programs.
 
-``connect`` and ``local`` give a ``Host``, which starts processes; ``run`` is for
-single commands.  ``holdfast.sync`` has the same for programs without an event loop.
+``connect`` and ``local`` return a ``Host``, which starts processes; ``run`` runs a single command to its end.
+``holdfast.sync`` has ``connect`` and ``local`` for programs without an event loop.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from subprocess import DEVNULL, PIPE, STDOUT
 
-    from .api import sync
+    from . import sync
     from .api.completed import CommandFailed, Completed, TimedOut
     from .api.handle import Handle
     from .api.host import Host, connect, local
@@ -60,7 +60,7 @@ _HOMES = {
         ("Chunk", "Ended", "Kind", "Limits", "Listing", "Outcome", "Size", "Stream", "Usage"), "model"
     ),
 }
-"""Where each name is.  It is loaded when it is first used: who wants the version needs nothing else."""
+"""The module of each name, imported when the name is first used: ``import holdfast`` stays quick."""
 
 __all__ = [
     "DEVNULL",
@@ -98,7 +98,7 @@ __all__ = [
 ]
 
 
-if not TYPE_CHECKING:  # Or every name would be one that the type checker has to believe in.
+if not TYPE_CHECKING:  # Otherwise the type checker would accept any name.
 
     def __getattr__(name: str) -> object:
         from importlib import import_module
@@ -106,7 +106,7 @@ if not TYPE_CHECKING:  # Or every name would be one that the type checker has to
         if name in ("DEVNULL", "PIPE", "STDOUT"):
             value: object = getattr(import_module("subprocess"), name)
         elif name == "sync":
-            value = import_module(".api.sync", __name__)
+            value = import_module(".sync", __name__)
         elif name in _HOMES:
             value = getattr(import_module(f".{_HOMES[name]}", __name__), name)
         else:

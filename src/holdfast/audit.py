@@ -8,7 +8,7 @@ from .model import Exit, Spec
 from .principal import Principal
 
 
-class Entry(Protocol):
+class AuditRecord(Protocol):
     """One process in the audit log, from the request for it to its end."""
 
     def running(self, pid: int) -> None:
@@ -35,7 +35,7 @@ class Audit(Protocol):
     def forbidden(self, principal: Principal, peer: str, what: str, subject: str) -> None:
         """A client asked for something that its token does not allow."""
 
-    def start(self, principal: Principal, peer: str, spec: Spec) -> Entry:
+    def start(self, principal: Principal, peer: str, spec: Spec) -> AuditRecord:
         """A process was asked for.
 
         Raises:

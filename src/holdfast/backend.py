@@ -7,7 +7,7 @@ Dialects know this module and no backend; they serve what is kept on this host.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING, Any, Protocol
 
 from .model import Chunk, Ended, Exit, HostInfo, Leftovers, Page, Size, Spec, Stream, WriteStatus
 from .principal import Principal
@@ -171,6 +171,10 @@ class Process(Protocol):
         """
 
 
+Packed = tuple[Any, ...]
+"""An ended process as plain values: numbers, texts, bytes, and tuples and lists of them."""
+
+
 class KeptProcess(Process, Protocol):
     """A process of this host, with what whoever serves it to others needs: nothing here waits."""
 
@@ -204,6 +208,14 @@ class KeptProcess(Process, Protocol):
     def signal_now(self, number: int, *, tree: bool = False) -> None:
         """``signal``, the same way."""
 
+    def look_at_holders(self, tell: Callable[[bool], None]) -> None:
+        """Find out whether anybody of its tree who holds its output open is at work.
+
+        ``tell`` is called once, also at once: with True if one of them, or of those below
+        them, runs or waits for a processor or a disk, did so since this was last asked, or
+        cannot be looked at.  It may come after ``forget``.
+        """
+
     def drain(self) -> None:
         """Tell at once what was said up to now, whether or not a valve is open.
 
@@ -216,7 +228,7 @@ class KeptProcess(Process, Protocol):
     def retained(self) -> int:
         """How many bytes of output are kept."""
 
-    def pack(self) -> bytes | None:
+    def pack(self) -> Packed | None:
         """All there is to know of it, for ``KeptBackend.unpack``; None as long as something can change.
 
         What the process keeps goes over into this; it is not to be used any more.
@@ -227,6 +239,21 @@ class KeptProcess(Process, Protocol):
 
         ``leftovers`` says what becomes of those whom it has started if it has ended itself.
         """
+
+
+class Prompt:
+    """Mixed into processes of this host: what may have to wait elsewhere, and never does here."""
+
+    __slots__ = ()
+
+    async def close_stdin(self: KeptProcess, *, write_id: str | None = None) -> WriteStatus:
+        return self.close_stdin_now(write_id=write_id)
+
+    async def resize(self: KeptProcess, size: Size) -> None:
+        self.resize_now(size)
+
+    async def signal(self: KeptProcess, number: int, *, tree: bool = False) -> None:
+        self.signal_now(number, tree=tree)
 
 
 class HttpResponse(Protocol):
@@ -306,12 +333,12 @@ class KeptBackend(Backend, Protocol):
     async def start(self, spec: Spec) -> KeptProcess: ...
 
     def on_behalf_of(self, principal: Principal, peer: str = "") -> KeptBackend:
-        """The same, as far as this principal may use it; ``peer`` is its address, for the record.
+        """This backend, as far as the principal may use it; ``peer`` is its address, for the record.
 
         Raises then, besides:
             Forbidden: The principal's token does not allow it.
             AuditFailed: It cannot be written down.
         """
 
-    def unpack(self, data: bytes) -> KeptProcess:
+    def unpack(self, packed: Packed) -> KeptProcess:
         """The process that ``KeptProcess.pack`` gave.  It is to be forgotten once."""

@@ -24,11 +24,17 @@ class EngineLimits:
     retained_chunks: int = 50_000
     """Pieces of output kept per process: bounds the overhead of one-byte writes."""
 
+    arguments: int = 131_072
+    """Arguments that one request gives to its process: the kernel takes few more, however short."""
+
+    argument_bytes: int = 6 * MIB
+    """Bytes of all arguments of one process: the kernel takes no more, whatever its settings."""
+
     stdin_chunks: int = 128
     """Writes queued for a child that does not read; further writes wait for their answer."""
 
     stdin_bytes: int = 8 * MIB
-    """The same in bytes, because a single write may be large."""
+    """Bytes queued for a child that does not read, because a single write may be large."""
 
     stop_seconds: float = 5.0
     """How long a stop waits for killed processes; one stuck in the kernel is left behind."""
@@ -37,7 +43,56 @@ class EngineLimits:
     """Accepted write identifiers remembered per process, so that a retry is not written twice."""
 
     write_id_bytes: int = 4 * MIB
-    """The same in bytes, because a single one may be long.  The newest is remembered in any case."""
+    """Bytes of remembered identifiers, because a single one may be long.  The newest is always remembered."""
+
+
+@value
+class EnvironmentLimits:
+    """What a request may say of a process's variables: all its names are compared with all its patterns."""
+
+    variables: int = 4096
+    """Variables that one request gives to its process, in `env` and in `set` of `envPolicy` together."""
+
+    name_bytes: int = 64 * KIB
+    """Their names together, because a single one may be long."""
+
+    patterns: int = 256
+    """Patterns of one `envPolicy`, in `exclude` and `includeOnly` together."""
+
+    pattern_bytes: int = 4 * KIB
+    """Bytes of the patterns of one request, because a single one may be long."""
+
+
+@value
+class SandboxLimits:
+    """What the policy of a sandbox may ask for, and how long may be looked for what it means on the disk."""
+
+    entries: int = 1024
+    """Entries of one policy; one that stands for several roots counts as one for each of them."""
+
+    roots: int = 256
+    """Roots of the workspace, and temporary directories, that come with it."""
+
+    path_bytes: int = 4 * KIB
+    """One path or pattern: the kernel takes no longer ones."""
+
+    text_bytes: int = 256 * KIB
+    """All paths and patterns of a policy and its roots, as they are sent: they are read on the loop."""
+
+    patterns: int = 64
+    """Patterns among the entries: each is looked for on the disk."""
+
+    matches: int = 8192
+    """Paths that they match together: what the protocol promises its clients."""
+
+    names: int = 1_048_576
+    """Names that are looked at for them together: a large home, and about five seconds."""
+
+    lookup_seconds: float = 10.0
+    """How long may be looked for them: a thread is in use meanwhile."""
+
+    trial_seconds: float = 5.0
+    """How long bubblewrap may take when it is tried out: it hangs where a mount of the host does."""
 
 
 @value
@@ -75,7 +130,7 @@ class SessionLimits:
     """Processes that belong to no client, the ended ones included: as many as may run."""
 
     kept_ended: int = 1024
-    """The same, those that have ended; beyond it the oldest are forgotten."""
+    """Kept processes of one principal that have ended; beyond it the oldest are forgotten."""
 
     kept_seconds: float = 3600.0
     """How long such a process can still be read after its close: whoever asks next may come late."""
@@ -107,7 +162,7 @@ class AppLimits:
     """
 
     buffered_total: int = 1024 * MIB
-    """The same for all streams of the server together.  Over it, output is cut, and said to be."""
+    """Output kept for results, of all streams together.  Over it, output is cut, and said to be."""
 
     drain_seconds: float = 2.0
     """From an exit to the result, however long somebody holds the output open."""
@@ -116,7 +171,7 @@ class AppLimits:
     """Silence after the exit that ends a process's output; without it, only the end of the output does."""
 
     command_quiet_seconds: float | None = 0.05
-    """The same for a command."""
+    """Silence after the exit of a command that ends the wait for its output."""
 
     command_policy: str = "read-only"
     """What a command may do that comes without a policy: what the protocol says."""
@@ -130,19 +185,22 @@ class HttpLimits:
     """Requests at once, of all clients: each is a socket and a task, for as long as its response streams."""
 
     connection_requests: int = 256
-    """The same of one connection, so that one client leaves room for the others."""
+    """HTTP requests of one connection at once, so that one client leaves room for the others."""
 
     buffered_bytes: int = 47 * MIB
     """The body of a response that is not streamed: encoded it stays below the 64 MiB a peer takes."""
 
     buffered_total: int = 512 * MIB
-    """The same for all clients together.  Over it, a request fails that would have fitted alone."""
+    """Such bodies of all clients together.  Over it, a request fails that would have fitted alone."""
 
     delta_bytes: int = MIB
     """Bytes of a streamed body in one notification: what the protocol promises its clients."""
 
     header_bytes: int = 96 * KIB
     """Headers of one request, or one response: the library takes no head above 100 KiB, whatever we say."""
+
+    url_bytes: int = 64 * KIB
+    """The URL of one request: the library takes no longer ones."""
 
     redirects: int = 10
     """Redirects in a row, as most clients follow."""
@@ -186,7 +244,7 @@ class FileLimits:
     """Calls of all clients at once.  One that hangs on a dead disk keeps its thread for as long."""
 
     connection_calls: int = 16
-    """The same of one connection: a quarter, so that no client can use all of them up."""
+    """File calls of one connection at once: a quarter, so that no client can use all of them up."""
 
 
 @value
@@ -199,11 +257,11 @@ class ConnectionLimits:
     undecided: int = 256
     """Sockets beyond them: room for health checks, and to tell others that we are full."""
 
-    frame_bytes: int = 16 * MIB
-    """One inbound WebSocket frame."""
+    exchanges: int = 256
+    """HTTP requests at once whose route waits, reads a body or sends a stream."""
 
     message_bytes: int = 64 * MIB
-    """One inbound message, over all its frames, or one line."""
+    """One inbound message, in one WebSocket frame or over several, or one line."""
 
     fragment_bytes: int = 8 * MIB
     """Outbound messages above this go out in fragments: peers refuse frames above 16 MiB."""
@@ -220,6 +278,9 @@ class ConnectionLimits:
     waiting_bytes: int = 256 * MIB
     """What those requests may hold in memory together."""
 
+    turn_seconds: float = 0.005
+    """How long the requests of one connection are handled before others get their turn."""
+
     handshake_seconds: float = 10.0
     """From accept to a complete upgrade request."""
 
@@ -234,10 +295,12 @@ class ConnectionLimits:
 
 
 @value
-class Limits:
-    """All of them, by the names that ``--limit`` and metrics have for them: part, dot, limit."""
+class ServerLimits:
+    """All limits, by the names that ``--limit`` and metrics have for them: part, dot, limit."""
 
     engine: EngineLimits = EngineLimits()
+    environment: EnvironmentLimits = EnvironmentLimits()
+    sandbox: SandboxLimits = SandboxLimits()
     session: SessionLimits = SessionLimits()
     app: AppLimits = AppLimits()
     http: HttpLimits = HttpLimits()

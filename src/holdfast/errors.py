@@ -72,6 +72,13 @@ class OutOfTurn(_Told, Refused):
     """A request the state of the conversation does not allow yet, or any more."""
 
 
+class RequestCancelled(Refused):
+    """A request that its own client has cancelled.  What it had begun was undone, as far as it can be."""
+
+    def __str__(self) -> str:
+        return "the request was cancelled"
+
+
 class Forbidden(Refused):
     """Something that the caller's token does not allow."""
 
@@ -209,6 +216,13 @@ class SpawnFailed(HoldfastError):
         return f"cannot start: {self.fault.value} {self.subject!r}: {self.reason}"
 
 
+class HostUnfit(_Told):
+    """The host lacks what no process can be run without."""
+
+    def __str__(self) -> str:
+        return f"this host cannot run processes: {self.reason}"
+
+
 class StdinFailed(HoldfastError):
     """Bytes for stdin were refused because the process is being terminated."""
 
@@ -343,7 +357,7 @@ class HttpFailed(HoldfastError):
 class LimitReached(HoldfastError):
     """A bound of ours, named; the same request may work later."""
 
-    def __init__(self, limit: str, value: int, *, name: str = "") -> None:
+    def __init__(self, limit: str, value: float, *, name: str = "") -> None:
         super().__init__(limit, value)
         self.limit = limit
         self.value = value

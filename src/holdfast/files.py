@@ -13,9 +13,15 @@ from typing import Protocol
 from .sandbox import Sandbox
 from .value import record, value
 
+MOST_MISSING = 64
+"""Missing paths of one watch, as in the reference."""
+
+MOST_MISSING_BYTES = 256 << 10
+"""Bytes of the missing paths of one watch, as they are sent: they are read on the loop."""
+
 
 @value
-class Metadata:
+class FileMetadata:
     """What is known of something without opening it."""
 
     directory: bool
@@ -27,7 +33,7 @@ class Metadata:
     created: int
     """Nanoseconds since 1970; 0 if the file system does not tell."""
     modified: int
-    """The same of its last change."""
+    """When it was last changed."""
 
 
 @record
@@ -149,7 +155,7 @@ class Files(Protocol):
 
     async def metadata(
         self, path: str, *, follow: bool = True, sandbox: Sandbox | None = None
-    ) -> Metadata: ...
+    ) -> FileMetadata: ...
 
     async def canonical(self, path: str, *, sandbox: Sandbox | None = None) -> str:
         """The path of something that is there, without symbolic links."""

@@ -43,7 +43,7 @@ class Inherit(Enum):
 
 
 @value
-class EnvPolicy:
+class EnvironmentPolicy:
     """Which variables a child gets before the request's own are laid over them."""
 
     inherit: Inherit
@@ -68,7 +68,7 @@ class Limits:
 
 
 @value
-class Terms:
+class ProcessTerms:
     """When a process is ended though nobody asks for it, and how."""
 
     timeout: float | None = None
@@ -84,7 +84,7 @@ class Terms:
     limits: Limits = Limits()
 
 
-PLAIN = Terms()
+PLAIN = ProcessTerms()
 """What ends a process is its own affair, and its clients'."""
 
 
@@ -105,7 +105,7 @@ class Spec:
 
     None takes a variable away.
     """
-    env_policy: EnvPolicy | None = None
+    env_policy: EnvironmentPolicy | None = None
     """What the child inherits from the host; without one, nothing."""
     terminal: Size | None = None
     """Give the child a terminal of this size instead of pipes."""
@@ -113,7 +113,7 @@ class Spec:
     """Give the child a pipe as stdin.  A terminal is always writable."""
     arg0: str | None = None
     """What the child sees as its own name; the program that runs stays ``argv[0]``."""
-    terms: Terms = PLAIN
+    terms: ProcessTerms = PLAIN
     sandbox: Sandbox | None = None
     """What the child may do; without one, all that the server's user may."""
     variables: tuple[str, ...] | None = None

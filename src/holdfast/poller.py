@@ -18,12 +18,17 @@ import math
 import select
 import selectors
 from collections.abc import Callable, Mapping
+from time import monotonic
 from typing import Any, Protocol
+
+from .stalls import Stalls
 
 _log = logging.getLogger(__name__)
 
 READABLE = select.EPOLLIN
 WRITABLE = select.EPOLLOUT
+NEWS_ONLY = select.EPOLLET
+"""Tell each thing once, and not for as long as it is so."""
 
 _RETRY = 0.05
 """Seconds until it is tried again to watch what the system had no room for."""
@@ -49,6 +54,10 @@ class Poller:
         self._deferred: list[Callable[[], None]] = []
         self._dispatching = False
         self._loop: asyncio.AbstractEventLoop | None = None
+        self.stalls = Stalls()
+        """Told who took how long."""
+        self.told_at = 0.0
+        """When the last batch of events was over, by the clock that never goes back."""
 
     # Descriptors.
 
@@ -102,8 +111,9 @@ class Poller:
     def dispatch(self, events: list[tuple[int, int]]) -> list[tuple[int, int]]:
         """Tell the sources; return the events of descriptors that are not ours."""
         others = []
-        sources = self._sources
+        sources, stalls = self._sources, self.stalls
         self._dispatching = True
+        before = monotonic()
         for fd, event in events:
             # A source called earlier in this batch may have removed this one, and a
             # new one may have got its number: that one then finds nothing to do.
@@ -111,10 +121,16 @@ class Poller:
             if source is None:
                 others.append((fd, event))
                 continue
+            stalls.doing = ""
             try:
                 source.on_ready(event)
             except Exception:  # noqa: BLE001  (one source's failure must not end the loop of all)
                 _log.exception("a source failed")
+            after = monotonic()
+            if after - before > stalls.bar:
+                stalls.saw(after - before, source)
+            before = after
+        self.told_at = before
         self._dispatching = False
         if self._deferred:
             self._finish()
@@ -122,8 +138,18 @@ class Poller:
 
     def _finish(self) -> None:
         deferred, self._deferred = self._deferred, []
+        stalls, before = self.stalls, monotonic()
         for work in deferred:
-            work()
+            stalls.doing = ""
+            try:
+                work()
+            except Exception:  # noqa: BLE001  (the same)
+                _log.exception("deferred work failed")
+            after = monotonic()
+            if after - before > stalls.bar:
+                stalls.saw(after - before, work)
+            before = after
+        self.told_at = before
 
     # Where events come from.
 
@@ -153,6 +179,7 @@ class LoopSelector(selectors.BaseSelector):
         self._poller = poller
         self._epoll = poller.epoll
         self._keys: dict[int, selectors.SelectorKey] = {}
+        self._since = math.inf  # There was no turn yet.
 
     def register(self, fileobj: Any, events: int, data: Any = None) -> selectors.SelectorKey:
         key = selectors.SelectorKey(fileobj, _number(fileobj), events, data)
@@ -174,15 +201,20 @@ class LoopSelector(selectors.BaseSelector):
     def select(self, timeout: float | None = None) -> list[tuple[selectors.SelectorKey, int]]:
         # Rounded up to what epoll knows, or the loop would turn until the time has come.
         wait = -1.0 if timeout is None else max(0.0, math.ceil(timeout * 1e3) * 1e-3)
+        stalls, took = self._poller.stalls, monotonic() - self._since
+        if took > stalls.bar:
+            stalls.saw(took, "tasks and timers of one turn")
         try:
             events = self._epoll.poll(wait, _BATCH)
         except InterruptedError:
-            return []
+            events = []
         ready = []
         for fd, event in self._poller.dispatch(events):
             key = self._keys.get(fd)
             if key is not None:
                 ready.append((key, _from_epoll(event) & key.events))
+        stalls.doing = ""
+        self._since = self._poller.told_at
         return ready
 
     def get_map(self) -> Mapping[Any, selectors.SelectorKey]:

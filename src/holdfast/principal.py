@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-import re
+from collections.abc import Iterable
 from functools import lru_cache
 
 from .value import value
+from .wildcards import STAR, Wildcards
 
 
 @value
@@ -31,7 +32,15 @@ class Grant:
         return self.methods is None or matches(name, self.methods)
 
     def allows_variable(self, name: str) -> bool:
-        return self.variables is None or matches(name, self.variables)
+        """Whether a program may have a variable that is given to it under this name."""
+        return self.variables is None or matches(variable_name(name), self.variables)
+
+    def first_forbidden(self, names: Iterable[str]) -> str | None:
+        """The first of these names under which no program may be given a variable, if there is one."""
+        if self.variables is None:
+            return None
+        allowed = wildcards(self.variables)
+        return next((name for name in names if not allowed.matches(variable_name(name))), None)
 
     def allows_path(self, path: str) -> bool:
         """Whether an absolute path without dots is at or below one of the roots, by its text alone."""
@@ -68,12 +77,21 @@ def is_below(path: str, root: str) -> bool:
     return path == root or path.startswith(root if root.endswith("/") else f"{root}/")
 
 
+def variable_name(name: str) -> str:
+    """What a program takes for the name of a variable that was given under this name.
+
+    It is handed ``NAME=VALUE`` and looks for the first ``=``: the rest of a name that
+    has one in it is part of the value.
+    """
+    return name.partition("=")[0]
+
+
 def matches(name: str, patterns: tuple[str, ...]) -> bool:
     """Whether one of the patterns is about this name, as it is spelled."""
-    return _expression(patterns).fullmatch(name) is not None
+    return wildcards(patterns).matches(name)
 
 
 @lru_cache(maxsize=256)
-def _expression(patterns: tuple[str, ...]) -> re.Pattern[str]:
-    alternatives = (".*".join(map(re.escape, pattern.split("*"))) for pattern in patterns)
-    return re.compile("|".join(f"(?:{each})" for each in alternatives) or "(?!)", re.DOTALL)
+def wildcards(patterns: tuple[str, ...]) -> Wildcards:
+    """The patterns of a token, ready to be asked about many names."""
+    return Wildcards(patterns, special=STAR)

@@ -1,4 +1,4 @@
-"""What is counted and timed, as an object that is handed in (pure).
+"""What is counted and timed, as an object that is handed in.
 
 The names are those of the specification; figures that it does not have begin
 with ``holdfast_``.  Exporters live elsewhere; the server only knows this interface.
@@ -10,12 +10,13 @@ import logging
 from bisect import bisect_left
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass
 from enum import Enum
 from itertools import chain
 from typing import Protocol
 
+from .stalls import Stalls
 from .tracing import Tracer
+from .value import value
 
 _log = logging.getLogger(__name__)
 
@@ -30,6 +31,8 @@ class Telemetry(Protocol):
     """False when nobody listens: then nothing needs to be timed."""
     tracer: Tracer | None
     """Makes the spans of requests; None if they have none."""
+    stalls: Stalls
+    """Told which method is being worked on, whoever listens: it is for the log too."""
 
     def connection_opened(self, transport: str) -> None:
         """``transport`` is ``websocket`` or ``stdio``."""
@@ -61,6 +64,9 @@ class Silent:
     recording = False
     tracer: Tracer | None = None
 
+    def __init__(self, stalls: Stalls | None = None) -> None:
+        self.stalls = stalls or Stalls()
+
     def connection_opened(self, transport: str) -> None:
         pass
 
@@ -89,7 +95,7 @@ class Silent:
 # What there is.
 
 
-class Kind(Enum):
+class MetricKind(Enum):
     """What the figures of a metric mean."""
 
     COUNTER = "counter"
@@ -97,58 +103,70 @@ class Kind(Enum):
     HISTOGRAM = "histogram"
 
 
-@dataclass(frozen=True, slots=True)
+@value
 class Metric:
     """One figure, or one for every combination of its labels."""
 
     name: str
-    kind: Kind
+    kind: MetricKind
     labels: tuple[str, ...]
     help: str
 
 
 CONNECTIONS_ACTIVE = Metric(
-    "exec_server_connections_active", Kind.GAUGE, ("transport",), "Connections that are open."
+    "exec_server_connections_active", MetricKind.GAUGE, ("transport",), "Connections that are open."
 )
 CONNECTIONS = Metric(
-    "exec_server_connections_total", Kind.COUNTER, ("transport",), "Connections that were accepted."
+    "exec_server_connections_total", MetricKind.COUNTER, ("transport",), "Connections that were accepted."
 )
 REQUESTS = Metric(
-    "exec_server_requests_total", Kind.COUNTER, ("method", "result"), "Requests that were answered."
+    "exec_server_requests_total", MetricKind.COUNTER, ("method", "result"), "Requests that were answered."
 )
 REQUEST_SECONDS = Metric(
     "exec_server_request_duration_seconds",
-    Kind.HISTOGRAM,
+    MetricKind.HISTOGRAM,
     ("method", "result"),
     "Time from the start of a request's handler until the answer was queued.",
 )
 QUEUE_SECONDS = Metric(
     "exec_server_request_queue_duration_seconds",
-    Kind.HISTOGRAM,
+    MetricKind.HISTOGRAM,
     ("method",),
     "Time from the receipt of a request to the start of its handler.",
 )
 TOTAL_SECONDS = Metric(
     "exec_server_request_total_duration_seconds",
-    Kind.HISTOGRAM,
+    MetricKind.HISTOGRAM,
     ("method", "result"),
     "Time from the receipt of a request until the answer was queued.",
 )
-PROCESSES_ACTIVE = Metric("exec_server_processes_active", Kind.GAUGE, (), "Processes that run.")
+PROCESSES_ACTIVE = Metric("exec_server_processes_active", MetricKind.GAUGE, (), "Processes that run.")
 PROCESSES = Metric(
-    "exec_server_processes_finished_total", Kind.COUNTER, ("result",), "Processes that have ended."
+    "exec_server_processes_finished_total", MetricKind.COUNTER, ("result",), "Processes that have ended."
 )
 PROCESS_SECONDS = Metric(
-    "exec_server_process_duration_seconds", Kind.HISTOGRAM, ("result",), "How long ended processes have run."
+    "exec_server_process_duration_seconds",
+    MetricKind.HISTOGRAM,
+    ("result",),
+    "How long ended processes have run.",
 )
 REFUSALS = Metric(
-    "holdfast_limit_refusals_total", Kind.COUNTER, ("limit",), "Refusals because a limit was reached."
+    "holdfast_limit_refusals_total", MetricKind.COUNTER, ("limit",), "Refusals because a limit was reached."
 )
 AUTHENTICATIONS = Metric(
-    "holdfast_auth_total", Kind.COUNTER, ("result",), "Attempts to get in: accepted, or why not."
+    "holdfast_auth_total", MetricKind.COUNTER, ("result",), "Attempts to get in: accepted, or why not."
 )
 AUDIT_FAILURES = Metric(
-    "holdfast_audit_failures_total", Kind.COUNTER, (), "Records of the audit log that could not be written."
+    "holdfast_audit_failures_total",
+    MetricKind.COUNTER,
+    (),
+    "Records of the audit log that could not be written.",
+)
+LOOP_LONGEST = Metric(
+    "holdfast_loop_longest_seconds",
+    MetricKind.GAUGE,
+    (),
+    "The longest time that one callback held the event loop since these figures were last read.",
 )
 
 METRICS = (
@@ -164,6 +182,7 @@ METRICS = (
     REFUSALS,
     AUTHENTICATIONS,
     AUDIT_FAILURES,
+    LOOP_LONGEST,
 )
 """What every tally has; observed figures come on top."""
 
@@ -177,7 +196,7 @@ BOUNDS = (
 # The register.
 
 
-@dataclass(frozen=True, slots=True)
+@value
 class Durations:
     """How often something took how long."""
 
@@ -196,8 +215,8 @@ Labels = tuple[str, ...]
 Read = Callable[[], Mapping[Labels, float]]
 
 
-@dataclass(frozen=True, slots=True)
-class Family:
+@value
+class MetricFamily:
     """A metric and its figures at one moment."""
 
     metric: Metric
@@ -232,8 +251,9 @@ class Tally:
 
     recording = True
 
-    def __init__(self, tracer: Tracer | None = None) -> None:
+    def __init__(self, tracer: Tracer | None = None, stalls: Stalls | None = None) -> None:
         self.tracer = tracer
+        self.stalls = stalls or Stalls()
         self._connections = dict.fromkeys(("websocket", "stdio", "relay"), 0)
         self._accepted = dict.fromkeys(self._connections, 0)
         # (method, result) -> handled, queued, total.  How often is in the first.
@@ -297,24 +317,25 @@ class Tally:
         """
         self._observed.setdefault(metric.name, (metric, []))[1].append(read)
 
-    def families(self) -> Iterator[Family]:
-        """All figures, at this moment."""
+    def families(self) -> Iterator[MetricFamily]:
+        """All figures, at this moment.  The longest hold of the loop is measured anew from here on."""
         requests = {key: (_now(own), _now(total)) for key, (own, _, total) in self._requests.items()}
         ended = {(result,): _now(times) for result, times in self._ended.items()}
-        yield Family(CONNECTIONS_ACTIVE, _labelled(self._connections))
-        yield Family(CONNECTIONS, _labelled(self._accepted))
-        yield Family(REQUESTS, {key: own.count for key, (own, _) in requests.items()})
-        yield Family(REQUEST_SECONDS, {key: own for key, (own, _) in requests.items()})
-        yield Family(QUEUE_SECONDS, {(method,): _now(times) for method, times in self._queued.items()})
-        yield Family(TOTAL_SECONDS, {key: total for key, (_, total) in requests.items()})
-        yield Family(PROCESSES_ACTIVE, {(): self._processes})
-        yield Family(PROCESSES, {labels: times.count for labels, times in ended.items()})
-        yield Family(PROCESS_SECONDS, {labels: times for labels, times in ended.items() if times.count})
-        yield Family(REFUSALS, _labelled(self._refusals))
-        yield Family(AUTHENTICATIONS, _labelled(self._authentications))
-        yield Family(AUDIT_FAILURES, {(): self._audit_failures})
+        yield MetricFamily(CONNECTIONS_ACTIVE, _labelled(self._connections))
+        yield MetricFamily(CONNECTIONS, _labelled(self._accepted))
+        yield MetricFamily(REQUESTS, {key: own.count for key, (own, _) in requests.items()})
+        yield MetricFamily(REQUEST_SECONDS, {key: own for key, (own, _) in requests.items()})
+        yield MetricFamily(QUEUE_SECONDS, {(method,): _now(times) for method, times in self._queued.items()})
+        yield MetricFamily(TOTAL_SECONDS, {key: total for key, (_, total) in requests.items()})
+        yield MetricFamily(PROCESSES_ACTIVE, {(): self._processes})
+        yield MetricFamily(PROCESSES, {labels: times.count for labels, times in ended.items()})
+        yield MetricFamily(PROCESS_SECONDS, {labels: times for labels, times in ended.items() if times.count})
+        yield MetricFamily(REFUSALS, _labelled(self._refusals))
+        yield MetricFamily(AUTHENTICATIONS, _labelled(self._authentications))
+        yield MetricFamily(AUDIT_FAILURES, {(): self._audit_failures})
+        yield MetricFamily(LOOP_LONGEST, {(): self.stalls.take()})
         for metric, reads in self._observed.values():
-            yield Family(metric, dict(chain.from_iterable(map(_ask, reads))))
+            yield MetricFamily(metric, dict(chain.from_iterable(map(_ask, reads))))
 
     @property
     def counts(self) -> Counter[tuple[str, ...]]:
@@ -322,7 +343,9 @@ class Tally:
         found: Counter[tuple[str, ...]] = Counter()
         for family in self.families():
             for labels, figure in family.figures.items():
-                if family.metric.kind is Kind.GAUGE or (family.metric.kind is Kind.COUNTER and figure):
+                if family.metric.kind is MetricKind.GAUGE or (
+                    family.metric.kind is MetricKind.COUNTER and figure
+                ):
                     assert not isinstance(figure, Durations)
                     found[family.metric.name, *labels] = int(figure)
         return found

@@ -95,7 +95,11 @@ def check_value(name: str, value: str) -> None:
 
 def is_unicode(text: str) -> bool:
     """Whether it has no half of a character: those stand for bytes that are no text."""
-    return not any("\ud800" <= char <= "\udfff" for char in text)
+    try:
+        text.encode()
+    except UnicodeEncodeError:
+        return False
+    return True
 
 
 # URLs, as browsers and the reference read them: forgiving in form, strict about the host.

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from holdfast.audit import Audit, Entry
+from holdfast.audit import Audit, AuditRecord
 from holdfast.model import Spec
 from holdfast.observe.audit import AuditLog
 from holdfast.observe.redact import Redaction
@@ -16,7 +16,7 @@ def test_the_log_is_what_the_server_and_the_engine_want(tmp_path: Path) -> None:
     log = AuditLog(str(tmp_path / "log"), Redaction())
     audit: Audit = log
 
-    entry: Entry = audit.start(ANYBODY, "", Spec(argv=["x"], cwd="/", env={}))
+    entry: AuditRecord = audit.start(ANYBODY, "", Spec(argv=["x"], cwd="/", env={}))
     entry.running(1)
 
     assert (tmp_path / "log").read_text().count("\n") == 2

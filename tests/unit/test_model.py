@@ -13,10 +13,10 @@ from holdfast.model import (
     Limits,
     Outcome,
     Page,
+    ProcessTerms,
     Size,
     Spec,
     Stream,
-    Terms,
     WriteStatus,
 )
 
@@ -35,7 +35,8 @@ def test_a_spec_asks_for_nothing_that_was_not_said() -> None:
 def test_by_default_nothing_ends_a_process() -> None:
     """A limit that nobody asked for is a bug report from somebody whose build takes an hour."""
     assert (
-        Terms(timeout=None, idle_timeout=None, grace=0.0, output=None, drain=None, limits=Limits()) == PLAIN
+        ProcessTerms(timeout=None, idle_timeout=None, grace=0.0, output=None, drain=None, limits=Limits())
+        == PLAIN
     )
     assert Limits() == Limits(memory=None, cpu=None, processes=None, files=None)
 

@@ -10,7 +10,7 @@ from contextlib import contextmanager
 
 import pytest
 
-from holdfast.poller import WRITABLE, Poller
+from holdfast.poller import NEWS_ONLY, READABLE, WRITABLE, Poller
 from tests.fakes.process import PATIENCE, eventually, open_files
 
 
@@ -163,6 +163,47 @@ async def test_closing_gives_its_descriptor_back() -> None:
         assert len(open_files()) == len(before) + 1
 
     assert open_files() == before
+
+
+async def test_deferred_work_that_fails_is_logged_and_the_rest_is_done(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    """What one client's bytes lead to must not end the loop of all, or lose the bytes of another."""
+    done = asyncio.Event()
+
+    def fail() -> None:
+        raise RuntimeError("broken work")
+
+    def ready() -> None:
+        poller.remove(reader)
+        poller.defer(fail)
+        poller.defer(done.set)
+
+    with polling() as poller, pipes(1) as [(reader, writer)]:
+        poller.add(reader, Counter(ready))
+        os.write(writer, b"x")
+
+        async with asyncio.timeout(PATIENCE):
+            await done.wait()
+
+    assert "broken work" in caplog.text
+
+
+async def test_news_are_told_once_if_that_is_wanted() -> None:
+    """What stays so would keep the loop busy; what is new is told all the same."""
+    with polling() as poller, pipes(1) as [(reader, writer)]:
+        source = Counter()
+        poller.add(reader, source, READABLE | NEWS_ONLY)
+        os.write(writer, b"x")
+        await source.called()
+        for _ in range(20):
+            await asyncio.sleep(0)
+        assert source.times == 1
+
+        os.write(writer, b"y")
+
+        await source.called()
+        assert source.times == 2
 
 
 async def test_what_is_deferred_outside_a_batch_is_done_soon() -> None:

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from holdfast.principal import ANYBODY, EVERYTHING, Grant, Principal, is_below, matches
+from holdfast.principal import ANYBODY, EVERYTHING, Grant, Principal, is_below, matches, variable_name
 
 
 def test_without_a_bound_everything_is_allowed() -> None:
@@ -98,3 +98,23 @@ def test_another_name_or_issuer_is_another_principal(other: Principal) -> None:
 def test_a_token_without_a_name_names_nobody_who_came_without_one() -> None:
     """Whoever comes through a unix socket is asked for no token, and shares nothing with those who were."""
     assert Principal("").identity != ANYBODY.identity
+
+
+@pytest.mark.parametrize(
+    ("name", "expected"), [("A", "A"), ("A=b", "A"), ("A=b=c", "A"), ("=A", ""), ("", ""), ("A=", "A")]
+)
+def test_the_name_of_a_variable_ends_where_a_program_sees_its_end(name: str, expected: str) -> None:
+    """Or ``LD_PRELOAD=/tmp/x_OK`` would pass for a name that ends with ``_OK``."""
+    grant = Grant(variables=("*_OK", "A", ""))
+
+    assert variable_name(name) == expected
+    assert grant.allows_variable(name)
+    assert not grant.allows_variable(f"LD_PRELOAD=/tmp/x{name}_OK")
+
+
+def test_the_first_name_that_is_not_allowed_is_told() -> None:
+    grant = Grant(variables=("A*",))
+
+    assert grant.first_forbidden(["A", "AB", "BA=A", "C"]) == "BA=A"
+    assert grant.first_forbidden(["A", "AB=C"]) is None
+    assert Grant().first_forbidden(["anything"]) is None

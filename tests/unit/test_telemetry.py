@@ -4,7 +4,17 @@ from __future__ import annotations
 
 import pytest
 
-from holdfast.telemetry import BOUNDS, METRICS, Durations, Kind, Metric, Silent, Tally, Telemetry
+from holdfast.telemetry import (
+    BOUNDS,
+    LOOP_LONGEST,
+    METRICS,
+    Durations,
+    Metric,
+    MetricKind,
+    Silent,
+    Tally,
+    Telemetry,
+)
 
 ACTIVE = "exec_server_connections_active"
 
@@ -25,6 +35,7 @@ def test_every_gauge_is_there_from_the_start() -> None:
         (ACTIVE, "stdio"): 0,
         (ACTIVE, "relay"): 0,
         ("exec_server_processes_active",): 0,
+        ("holdfast_loop_longest_seconds",): 0,
     }
 
 
@@ -136,7 +147,7 @@ def test_the_families_are_all_metrics_in_their_order_with_their_labels() -> None
         assert family.figures != {}
         for labels, figure in family.figures.items():
             assert len(labels) == len(family.metric.labels)
-            assert isinstance(figure, Durations) == (family.metric.kind is Kind.HISTOGRAM)
+            assert isinstance(figure, Durations) == (family.metric.kind is MetricKind.HISTOGRAM)
     figures = {family.metric.name: family.figures for family in families}
     queue = figures["exec_server_request_queue_duration_seconds"]["m",]
     total = figures["exec_server_request_total_duration_seconds"]["m", "success"]
@@ -146,7 +157,7 @@ def test_the_families_are_all_metrics_in_their_order_with_their_labels() -> None
     assert (total.count, total.sum) == (1, 0.75)
 
 
-LIMIT = Metric("holdfast_limit", Kind.GAUGE, ("limit",), "What is allowed.")
+LIMIT = Metric("holdfast_limit", MetricKind.GAUGE, ("limit",), "What is allowed.")
 
 
 def test_what_others_know_is_asked_for_when_it_is_wanted() -> None:
@@ -172,3 +183,16 @@ def test_a_figure_that_cannot_be_read_hides_no_other(caplog: pytest.LogCaptureFi
 
     assert found == {("holdfast_limit", "b"): 7}
     assert "ZeroDivisionError" in caplog.text
+
+
+def test_the_longest_hold_of_the_loop_is_that_since_the_figures_were_last_read() -> None:
+    """Each scrape shows the worst of its own interval."""
+    tally = Tally()
+    tally.stalls.saw(0.125, "something")
+
+    looks = [
+        [dict(family.figures) for family in tally.families() if family.metric is LOOP_LONGEST]
+        for _ in range(2)
+    ]
+
+    assert looks == [[{(): 0.125}], [{(): 0.0}]]

@@ -5,6 +5,7 @@ from __future__ import annotations
 import copy
 import dataclasses
 import pickle
+from typing import Generic, TypeVar
 
 import pytest
 
@@ -39,6 +40,15 @@ class Empty:
     pass
 
 
+T = TypeVar("T")
+
+
+@value
+class Pair(Generic[T]):
+    first: T
+    second: T
+
+
 def test_fields_are_given_by_place_or_name_and_may_have_defaults() -> None:
     assert (Point(1).x, Point(1).y, Point(x=1, y=3).y, Point(1, 3).sum) == (1, 2, 3, 4)
     assert Empty() == Empty()
@@ -46,6 +56,11 @@ def test_fields_are_given_by_place_or_name_and_may_have_defaults() -> None:
         Point()  # type: ignore[call-arg]
     with pytest.raises(TypeError):
         Point(1, z=3)  # type: ignore[call-arg]
+
+
+def test_a_value_may_be_generic() -> None:
+    assert Pair[int](1, 2) == Pair(1, 2)
+    assert pickle.loads(pickle.dumps(Pair("a", "b"))) == Pair("a", "b")  # noqa: S301  (our own bytes)
 
 
 def test_equal_fields_make_equal_values_of_one_class() -> None:

@@ -207,7 +207,7 @@ class AuditLog:
 
 
 class AuditEntry:
-    """One process.  Implements ``audit.Entry``."""
+    """One process.  Implements ``audit.AuditRecord``."""
 
     __slots__ = ("_log", "_pid", "_ref")
 

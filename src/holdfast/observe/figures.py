@@ -14,7 +14,6 @@ import threading
 import time
 from collections.abc import Iterator
 from contextlib import suppress
-from dataclasses import dataclass
 from queue import Empty, Queue
 from typing import Any, Protocol
 
@@ -35,7 +34,8 @@ from opentelemetry.sdk.metrics.export import (
 from opentelemetry.sdk.resources import Resource
 from opentelemetry.sdk.util.instrumentation import InstrumentationScope
 
-from holdfast.telemetry import BOUNDS, Durations, Family, Kind, Labels, Tally
+from holdfast.telemetry import BOUNDS, Durations, Labels, MetricFamily, MetricKind, Tally
+from holdfast.value import value
 
 _log = logging.getLogger(__name__)
 
@@ -43,17 +43,17 @@ _DELTA = AggregationTemporality.DELTA
 _SCOPE = InstrumentationScope("holdfast")
 
 
-class Timer(Protocol):
+class LoopTimer(Protocol):
     """As much of an event loop as is needed here."""
 
     def call_later(self, delay: float, callback: Any, /) -> Any: ...
 
 
-@dataclass(frozen=True, slots=True)
+@value
 class Snapshot:
     """All figures at one moment."""
 
-    families: tuple[Family, ...]
+    families: tuple[MetricFamily, ...]
     time: int
     """Nanoseconds since the epoch."""
     last: bool = False
@@ -78,15 +78,15 @@ def between(old: Snapshot, new: Snapshot, resource: Resource) -> MetricsData:
 Old = Any  # Figures by labels; of the same kind as the new ones.
 
 
-def _metric(family: Family, before: Old, start: int, end: int) -> Metric | None:
+def _metric(family: MetricFamily, before: Old, start: int, end: int) -> Metric | None:
     facts = family.metric
     data: Gauge | Sum | Histogram
     match facts.kind:
-        case Kind.GAUGE:
+        case MetricKind.GAUGE:
             data = Gauge([_number(family, labels, start, end, now) for labels, now in family.figures.items()])
-        case Kind.COUNTER:
+        case MetricKind.COUNTER:
             data = Sum(list(_sums(family, before, start, end)), _DELTA, is_monotonic=True)
-        case Kind.HISTOGRAM:
+        case MetricKind.HISTOGRAM:
             data = Histogram(list(_histograms(family, before, start, end)), _DELTA)
     if not data.data_points:
         return None
@@ -94,18 +94,18 @@ def _metric(family: Family, before: Old, start: int, end: int) -> Metric | None:
     return Metric(facts.name, facts.help, unit, data)
 
 
-def _sums(family: Family, before: Old, start: int, end: int) -> Iterator[NumberDataPoint]:
+def _sums(family: MetricFamily, before: Old, start: int, end: int) -> Iterator[NumberDataPoint]:
     for labels, now in family.figures.items():
         more = now - before.get(labels, 0)
         if more:
             yield _number(family, labels, start, end, more)
 
 
-def _number(family: Family, labels: Labels, start: int, end: int, value: Any) -> NumberDataPoint:
+def _number(family: MetricFamily, labels: Labels, start: int, end: int, value: Any) -> NumberDataPoint:
     return NumberDataPoint(_attributes(family, labels), start, end, value)
 
 
-def _histograms(family: Family, before: Old, start: int, end: int) -> Iterator[HistogramDataPoint]:
+def _histograms(family: MetricFamily, before: Old, start: int, end: int) -> Iterator[HistogramDataPoint]:
     nothing = Durations((0,) * (len(BOUNDS) + 1), 0.0)
     for labels, now in family.figures.items():
         assert isinstance(now, Durations)
@@ -126,7 +126,7 @@ def _histograms(family: Family, before: Old, start: int, end: int) -> Iterator[H
         )
 
 
-def _attributes(family: Family, labels: Labels) -> dict[str, str]:
+def _attributes(family: MetricFamily, labels: Labels) -> dict[str, str]:
     return dict(zip(family.metric.labels, labels, strict=True))
 
 
@@ -144,7 +144,7 @@ class FigureExport:
         # A daemon: a collector that never answers must not keep the server from ending.
         self._thread = threading.Thread(target=self._work, name="holdfast-figures", daemon=True)
 
-    def begin(self, timer: Timer) -> None:
+    def begin(self, timer: LoopTimer) -> None:
         self._timer = timer
         self._thread.start()
         timer.call_later(self._interval, self._on_time)

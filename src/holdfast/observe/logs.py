@@ -40,7 +40,7 @@ class JsonLines(logging.Formatter):
         return json.dumps(told, default=str, separators=(",", ":"))
 
 
-class Outlet(logging.Handler):
+class NonBlockingHandler(logging.Handler):
     """Writes lines to a descriptor, as far as that takes them now.
 
     Nobody may be reading, or the disk be full: then lines are lost, and the next
@@ -100,12 +100,12 @@ def set_up(level: str, form: str, *, fd: int = 2) -> None:
 
     At lower levels these would tell URLs and headers, in which there may be secrets.
     """
-    outlet = Outlet(fd)
+    handler = NonBlockingHandler(fd)
     text = logging.Formatter("%(levelname)s %(name)s: %(message)s")
-    outlet.setFormatter(JsonLines() if form == "json" else text)
+    handler.setFormatter(JsonLines() if form == "json" else text)
     root = logging.getLogger()
-    for handler in root.handlers[:]:
-        root.removeHandler(handler)
-    root.addHandler(outlet)
+    for older in root.handlers[:]:
+        root.removeHandler(older)
+    root.addHandler(handler)
     root.setLevel(max(LEVELS[level], logging.WARNING))
     logging.getLogger("holdfast").setLevel(LEVELS[level])

@@ -10,17 +10,17 @@ import logging
 import threading
 import time
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from holdfast.telemetry import Tally
 from holdfast.tracing import SERVER
+from holdfast.value import record
 
 if TYPE_CHECKING:
     from opentelemetry.sdk.resources import Resource
     from opentelemetry.sdk.trace import TracerProvider
 
-    from .figures import FigureExport, Timer
+    from .figures import FigureExport, LoopTimer
     from .spans import OtelSpan
 
 _log = logging.getLogger(__name__)
@@ -69,7 +69,7 @@ def _is_wanted(signal: str, environment: Mapping[str, str]) -> bool:
     return True
 
 
-@dataclass(slots=True)
+@record
 class Export:
     """What runs for OpenTelemetry."""
 
@@ -78,7 +78,7 @@ class Export:
     """The span of the whole run."""
     figures: FigureExport | None
 
-    def begin(self, timer: Timer) -> None:
+    def begin(self, timer: LoopTimer) -> None:
         """Send figures from time to time."""
         if self.figures is not None:
             self.figures.begin(timer)

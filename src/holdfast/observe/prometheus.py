@@ -1,4 +1,4 @@
-"""Figures in the text format of Prometheus, version 0.0.4 (pure)."""
+"""Figures in the text format of Prometheus, version 0.0.4."""
 
 from __future__ import annotations
 
@@ -6,15 +6,15 @@ from collections.abc import Iterable, Iterator
 from functools import lru_cache
 from itertools import accumulate
 
-from holdfast.telemetry import BOUNDS, Durations, Family
+from holdfast.telemetry import BOUNDS, Durations, MetricFamily
 
 
-def render(families: Iterable[Family]) -> bytes:
+def render(families: Iterable[MetricFamily]) -> bytes:
     """What ``/metrics`` shows."""
     return "".join(line for family in families for line in _lines(family)).encode("utf-8", "replace")
 
 
-def _lines(family: Family) -> Iterator[str]:
+def _lines(family: MetricFamily) -> Iterator[str]:
     metric = family.metric
     yield f"# HELP {metric.name} {_escape(metric.help)}\n"
     yield f"# TYPE {metric.name} {metric.kind.value}\n"

@@ -13,6 +13,8 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 
+from holdfast.wildcards import STAR, Wildcards
+
 HIDDEN = "[redacted]"
 
 SECRET_NAMES = (
@@ -64,11 +66,10 @@ class Redaction:
 
     def __init__(self, more: Sequence[str] = ()) -> None:
         """``more`` are further patterns of names: ``*`` is any run of letters, digits, dots and dashes."""
-        every = [pattern.lower().split("*") for pattern in (*SECRET_NAMES, *more)]
-        # Most ask for a word anywhere: all of those are looked for at once.
-        words = [pieces[1] for pieces in every if _is_word(pieces)]
-        self._words = re.compile("|".join(map(re.escape, words)))
-        self._patterns = [pieces for pieces in every if not _is_word(pieces)]
+        every = [pattern.lower() for pattern in (*SECRET_NAMES, *more)]
+        # Most ask for a word anywhere: those are found without looking at each character.
+        self._words = re.compile("|".join(re.escape(each[1:-1]) for each in every if _is_word(each)))
+        self._patterns = Wildcards([each for each in every if not _is_word(each)], special=STAR)
 
     def arguments(self, argv: Sequence[str]) -> list[str]:
         """The arguments of a command, as they may be written down."""
@@ -104,9 +105,7 @@ class Redaction:
 
     def _is_secret(self, name: str) -> bool:
         lower = name.lower()
-        if self._words.search(lower) is not None:
-            return True
-        return bool(self._patterns) and any(_matches(lower, pieces) for pieces in self._patterns)
+        return self._words.search(lower) is not None or self._patterns.matches(lower)
 
 
 def _end_of_value(text: str, name: re.Match[str], *, code: bool) -> int:
@@ -124,22 +123,5 @@ def _end_of_value(text: str, name: re.Match[str], *, code: bool) -> int:
     return found.end()
 
 
-def _is_word(pieces: list[str]) -> bool:
-    return len(pieces) == 3 and pieces[0] == pieces[2] == ""
-
-
-def _matches(name: str, pieces: list[str]) -> bool:
-    """Whether a name is made of these pieces, in this order, with anything between them."""
-    first, *middle = pieces
-    if not middle:
-        return name == first
-    last = middle.pop()
-    if len(name) < len(first) + len(last) or not (name.startswith(first) and name.endswith(last)):
-        return False
-    at, end = len(first), len(name) - len(last)
-    for piece in middle:
-        at = name.find(piece, at, end)
-        if at < 0:
-            return False
-        at += len(piece)
-    return True
+def _is_word(pattern: str) -> bool:
+    return pattern.count("*") == 2 and pattern.startswith("*") and pattern.endswith("*")

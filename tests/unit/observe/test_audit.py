@@ -18,7 +18,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from holdfast.errors import AuditFailed
-from holdfast.model import EnvPolicy, Exit, Inherit, Kind, Outcome, Size, Spec, Usage
+from holdfast.model import EnvironmentPolicy, Exit, Inherit, Kind, Outcome, Size, Spec, Usage
 from holdfast.observe.audit import AuditLog
 from holdfast.observe.redact import Redaction
 from holdfast.principal import Principal
@@ -102,7 +102,7 @@ def test_a_process_from_its_start_to_its_end(scene: Scene) -> None:
 
 
 def test_a_process_in_a_terminal_and_a_sandbox_with_a_policy_for_its_variables(scene: Scene) -> None:
-    policy = EnvPolicy(Inherit.CORE, False, (), (("SET", "secret"),), ())
+    policy = EnvironmentPolicy(Inherit.CORE, False, (), (("SET", "secret"),), ())
     spec = Spec(
         argv=["x"],
         cwd="/",

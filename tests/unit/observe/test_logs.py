@@ -11,7 +11,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from holdfast.observe.logs import JsonLines, Outlet, set_up
+from holdfast.observe.logs import JsonLines, NonBlockingHandler, set_up
 
 
 def record(message: str = "hello", **extra: object) -> logging.LogRecord:
@@ -112,7 +112,7 @@ def test_a_pipe_that_nobody_reads_makes_nobody_wait() -> None:
     """What is lost is counted, and said as soon as there is room."""
     with pipe() as (source, sink):
         fcntl.fcntl(sink, fcntl.F_SETPIPE_SZ, 4096)
-        outlet = Outlet(sink)
+        outlet = NonBlockingHandler(sink)
         for number in range(100):
             outlet.emit(record(f"{number:0100}"))
         first = os.read(source, 65_536).split(b"\n")
@@ -129,7 +129,7 @@ def test_a_pipe_that_nobody_reads_makes_nobody_wait() -> None:
 def test_a_line_that_was_cut_off_is_ended_before_the_next() -> None:
     with pipe() as (source, sink):
         fcntl.fcntl(sink, fcntl.F_SETPIPE_SZ, 4096)
-        outlet = Outlet(sink)
+        outlet = NonBlockingHandler(sink)
         outlet.emit(record("x" * 10_000))
         cut = os.read(source, 65_536)
         outlet.emit(record("next"))
@@ -142,18 +142,18 @@ def test_a_line_that_was_cut_off_is_ended_before_the_next() -> None:
 def test_a_descriptor_that_is_closed_or_full_is_no_failure() -> None:
     with pipe() as (source, sink):
         os.close(source)
-        Outlet(sink).emit(record())
+        NonBlockingHandler(sink).emit(record())
         os.close(sink)
-        Outlet(sink).emit(record())
+        NonBlockingHandler(sink).emit(record())
     full = os.open("/dev/full", os.O_WRONLY)
     try:
-        Outlet(full).emit(record())
+        NonBlockingHandler(full).emit(record())
     finally:
         os.close(full)
 
 
 def test_a_record_that_does_not_fit_together_is_shown_as_it_is() -> None:
     with pipe() as (source, sink):
-        Outlet(sink).emit(record("%d", args=("no number",)))
+        NonBlockingHandler(sink).emit(record("%d", args=("no number",)))
 
         assert os.read(source, 100) == b"INFO holdfast.x: '%d' (with arguments that do not fit)\n"

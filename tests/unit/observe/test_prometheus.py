@@ -5,15 +5,15 @@ from __future__ import annotations
 from prometheus_client.parser import text_string_to_metric_families
 
 from holdfast.observe.prometheus import render
-from holdfast.telemetry import BOUNDS, Durations, Family, Kind, Metric, Tally
+from holdfast.telemetry import BOUNDS, Durations, Metric, MetricFamily, MetricKind, Tally
 
-COUNTER = Metric("things_total", Kind.COUNTER, ("kind",), "How\nmany \\ things.")
-TIMES = Metric("times_seconds", Kind.HISTOGRAM, ("who",), "How long.")
-BARE = Metric("bare_seconds", Kind.HISTOGRAM, (), "How long.")
+COUNTER = Metric("things_total", MetricKind.COUNTER, ("kind",), "How\nmany \\ things.")
+TIMES = Metric("times_seconds", MetricKind.HISTOGRAM, ("who",), "How long.")
+BARE = Metric("bare_seconds", MetricKind.HISTOGRAM, (), "How long.")
 
 
 def test_text_that_would_end_its_place_is_escaped() -> None:
-    text = render([Family(COUNTER, {('a"b\\c\nd',): 3, ("\udc80",): 1})]).decode()
+    text = render([MetricFamily(COUNTER, {('a"b\\c\nd',): 3, ("\udc80",): 1})]).decode()
 
     assert text == (
         "# HELP things_total How\\nmany \\\\ things.\n"
@@ -26,7 +26,7 @@ def test_text_that_would_end_its_place_is_escaped() -> None:
 
 
 def test_numbers_are_spelled_as_the_format_wants_them() -> None:
-    gauge = Metric("g", Kind.GAUGE, ("n",), "")
+    gauge = Metric("g", MetricKind.GAUGE, ("n",), "")
     values: dict[tuple[str, ...], float] = {
         ("a",): 1,
         ("b",): 0.25,
@@ -35,7 +35,7 @@ def test_numbers_are_spelled_as_the_format_wants_them() -> None:
         ("e",): float("nan"),
     }
 
-    lines = render([Family(gauge, values)]).decode().splitlines()[2:]
+    lines = render([MetricFamily(gauge, values)]).decode().splitlines()[2:]
 
     assert [line.split()[1] for line in lines] == ["1", "0.25", "+Inf", "-Inf", "NaN"]
 
@@ -44,7 +44,7 @@ def test_buckets_are_summed_up_and_end_with_all() -> None:
     counts = [0] * (len(BOUNDS) + 1)
     counts[1], counts[3], counts[-1] = 2, 1, 4
 
-    text = render([Family(TIMES, {("me",): Durations(tuple(counts), 500.5)})]).decode()
+    text = render([MetricFamily(TIMES, {("me",): Durations(tuple(counts), 500.5)})]).decode()
 
     lines = text.splitlines()[2:]
     assert lines[:4] == [
@@ -62,7 +62,7 @@ def test_buckets_are_summed_up_and_end_with_all() -> None:
 
 
 def test_what_has_no_labels_has_no_braces() -> None:
-    text = render([Family(BARE, {(): Durations((1,) * (len(BOUNDS) + 1), 1.0)})]).decode()
+    text = render([MetricFamily(BARE, {(): Durations((1,) * (len(BOUNDS) + 1), 1.0)})]).decode()
 
     assert 'bare_seconds_bucket{le="0.0"} 1\n' in text
     assert "bare_seconds_sum 1.0\n" in text
