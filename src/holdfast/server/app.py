@@ -10,7 +10,8 @@ import os
 import socket
 import ssl
 import stat
-from collections.abc import Callable
+from collections.abc import Callable, Coroutine
+from typing import Any
 
 from holdfast.audit import Audit
 from holdfast.config import ConnectionLimits
@@ -21,9 +22,11 @@ from holdfast.principal import ANYBODY, Principal
 from holdfast.telemetry import Telemetry
 from holdfast.value import replace
 
-from .connection import Channel, Connection
-from .http import Routes
+from .channel import Channel
+from .connection import Connection
 from .listen import BadListen, Listen, Stdio, Tcp, Unix, check_exposure
+from .observers import observers_of
+from .routes import Routes
 from .stdio import StdioChannel
 from .stream import Listener
 from .tls import TlsProtocol
@@ -71,6 +74,8 @@ class Server:
         self._connections: set[Connection] = set()
         self._channels: set[WebSocketChannel | TlsProtocol] = set()
         self._stdio: StdioChannel | None = None
+        self._observers = observers_of(telemetry)
+        self._exchanges: set[asyncio.Task[None]] = set()
 
     @property
     def connections(self) -> int:
@@ -81,6 +86,7 @@ class Server:
         used = {
             "connection.connections": len(self._connections),
             # Standard input is a connection without a socket.
+            "connection.exchanges": len(self._exchanges),
             "connection.undecided": max(0, len(self._channels) - len(self._connections)),
             **self._endpoint.usage(),
         }
@@ -181,6 +187,7 @@ class Server:
             loop=self._loop,
             poller=self._poller,
             on_lost=self._channels.discard,
+            run=self._run_exchange,
             on_refused=self._on_refused,
             on_limit=self._refuse,
         )
@@ -231,6 +238,7 @@ class Server:
             limits=self._limits,
             on_end=self._on_end,
             audit=self._audit,
+            observers=self._observers,
         )
         self._connections.add(connection)
         if self._audit is not None:
@@ -241,6 +249,29 @@ class Server:
         self._connections.discard(connection)
         if self._audit is not None:
             self._audit.gone(connection.principal, connection.peer)
+
+    # Routes.
+
+    def _run_exchange(self, coroutine: Coroutine[Any, Any, None]) -> asyncio.Task[None]:
+        """Run what a route does for one request.
+
+        Raises:
+            LimitReached: There are too many at once; the coroutine is closed.
+        """
+        most = self._limits.exchanges
+        if len(self._exchanges) >= most:
+            coroutine.close()
+            self._refuse("connection.exchanges")
+            raise LimitReached("HTTP requests at once", most, name="connection.exchanges")
+        task = self._loop.create_task(coroutine)
+        self._exchanges.add(task)
+        task.add_done_callback(self._on_exchange_over)
+        return task
+
+    def _on_exchange_over(self, task: asyncio.Task[None]) -> None:
+        self._exchanges.discard(task)
+        if not task.cancelled() and (error := task.exception()) is not None:
+            _log.error("an HTTP request's task failed", exc_info=error)
 
     # The end.
 
@@ -260,6 +291,10 @@ class Server:
             channel.hang_up()
         if self._stdio is not None:
             await self._stdio.close()
+        for task in self._exchanges:
+            task.cancel()
+        if self._exchanges:
+            await asyncio.wait(self._exchanges)
 
 
 def _answers(path: str) -> bool:

@@ -45,7 +45,7 @@ REASONS = {
 """What metrics call them."""
 
 
-class Denied(Exception):
+class NotAdmitted(Exception):
     """The client is not let in; ``str`` of this is what it is told."""
 
     @property
@@ -60,7 +60,7 @@ class Auth(Protocol):
         """Whoever has this ``Authorization`` header; None if there is none.
 
         Raises:
-            Denied: Nobody that we know.
+            NotAdmitted: Nobody that we know.
         """
 
 
@@ -75,7 +75,7 @@ class CapabilityAuth:
     def admit(self, authorization: str | None) -> Principal:
         token = _bearer(authorization)
         if not hmac.compare_digest(hashlib.sha256(token).digest(), self._digest):
-            raise Denied(BAD_TOKEN)
+            raise NotAdmitted(BAD_TOKEN)
         return self._principal
 
 
@@ -108,45 +108,45 @@ class SignedAuth:
             claims = msgspec.json.decode(self._decode(token, self._secret, algorithms=["HS256"]))
         except (*self._bad, msgspec.DecodeError):
             # Not from it: what it could not read might be shown by whoever logs this.
-            raise Denied(BAD_JWT) from None
+            raise NotAdmitted(BAD_JWT) from None
         if not isinstance(claims, dict):
-            raise Denied(BAD_JWT)
+            raise NotAdmitted(BAD_JWT)
         self._check_time(claims)
         if self._issuer is not None and claims.get("iss") != self._issuer:
-            raise Denied(ISSUER)
+            raise NotAdmitted(ISSUER)
         if self._audience is not None and not _is_for(claims.get("aud"), self._audience):
-            raise Denied(AUDIENCE)
+            raise NotAdmitted(AUDIENCE)
         return _principal(claims)
 
     def _check_time(self, claims: Mapping[str, Any]) -> None:
         now = self._clock()
         until, since = _instant(claims, "exp"), _instant(claims, "nbf")
         if until is None:
-            raise Denied(BAD_JWT)
+            raise NotAdmitted(BAD_JWT)
         if now > until + self._skew:
-            raise Denied(EXPIRED)
+            raise NotAdmitted(EXPIRED)
         if since is not None and now < since - self._skew:
-            raise Denied(EARLY)
+            raise NotAdmitted(EARLY)
 
 
 def _bearer(authorization: str | None) -> bytes:
     """The token in a header."""
     if authorization is None:
-        raise Denied(MISSING)
+        raise NotAdmitted(MISSING)
     scheme, _, token = authorization.partition(" ")
     token = token.strip(whitespace)  # ASCII: what else looks like a space here is part of a letter.
     if scheme.lower() != "bearer" or not token:
-        raise Denied(BAD_HEADER)
+        raise NotAdmitted(BAD_HEADER)
     try:
         return token.encode("latin-1")  # The bytes as they came.
     except UnicodeEncodeError:
-        raise Denied(BAD_HEADER) from None
+        raise NotAdmitted(BAD_HEADER) from None
 
 
 def _instant(claims: Mapping[str, Any], name: str) -> int | None:
     value = claims.get(name)
     if value is not None and type(value) is not int:
-        raise Denied(BAD_JWT)
+        raise NotAdmitted(BAD_JWT)
     return value
 
 
@@ -206,9 +206,9 @@ def _tuple(values: list[str] | None) -> tuple[str, ...] | None:
 def _principal(claims: Mapping[str, Any]) -> Principal:
     name, issuer = claims.get("sub", ""), claims.get("iss", "")
     if not isinstance(name, str) or not isinstance(issuer, str):
-        raise Denied(BAD_JWT)
+        raise NotAdmitted(BAD_JWT)
     try:
         grant = grant_of(claims.get(CLAIM, {}))
     except ValueError:  # What msgspec raises is one, too.
-        raise Denied(BAD_JWT) from None
+        raise NotAdmitted(BAD_JWT) from None
     return Principal(name, issuer, grant)

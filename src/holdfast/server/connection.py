@@ -5,10 +5,9 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections import deque
-from collections.abc import Callable, Coroutine
-from functools import partial
+from collections.abc import Callable, Coroutine, Sequence
 from time import monotonic
-from typing import Any, Protocol
+from typing import Any
 
 from holdfast.audit import Audit
 from holdfast.config import ConnectionLimits
@@ -16,80 +15,43 @@ from holdfast.dialects.dialect import Breach, Conversation, Endpoint, LongResult
 from holdfast.errors import Forbidden, HoldfastError
 from holdfast.principal import Principal
 from holdfast.telemetry import Telemetry
-from holdfast.wire import jsonrpc
-from holdfast.wire.jsonrpc import Malformed, Notification, Request, Response
+from holdfast.wire.jsonrpc import Id, Malformed, Notification, Request, Response
 
-from .dispatch import Dispatch
-from .traced import TracedDispatch
+from .calls import CallObserver, Calls
+from .channel import Channel
+from .eager import Rest, run_ahead
+from .observers import observers_of
 
 _log = logging.getLogger(__name__)
 
 
-class Channel(Protocol):
-    """The bytes' side of a connection: a WebSocket or a pair of pipes."""
-
-    transport: str
-    peer: str
-    principal: Principal
-    comes_back: bool
-
-    def write(self, *parts: bytes) -> None:
-        """Send one message, given in parts.  Never waits; does nothing after the end."""
-
-    def begin(self) -> None:
-        """Begin a long message.  Until its end the peer counts as behind, and what is written waits."""
-
-    def piece(self, data: bytes, *, last: bool) -> None:
-        """Send a piece of the long message; behind the last one goes what has waited, in its order."""
-
-    @property
-    def full(self) -> bool:
-        """Whether the peer should first take what it was sent; ``on_room`` tells when it has."""
-
-    def flush(self) -> None:
-        """Send now what was gathered."""
-
-    @property
-    def unsent(self) -> int:
-        """Bytes written and not yet taken by the system."""
-
-    @property
-    def congested(self) -> bool:
-        """Whether the peer is so far behind that no more output should come."""
-
-    def hold(self) -> None:
-        """Receive no more for now."""
-
-    def go_on(self) -> None:
-        """Receive again."""
-
-    async def is_alive(self, within: float) -> bool:
-        """Ask the peer for a sign of life, and wait for it that many seconds at the most."""
-
-    def end(self, reason: str, *, stopping: bool = False) -> None:
-        """Tell the peer why, and end: because of the peer, or because the server stops."""
-
-
 class Connection:
-    """One client on one channel.  Owns all tasks of its requests.  Implements ``dialect.Client``."""
+    """One client on one channel.  Owns all tasks of its requests.
+
+    Implements ``dialect.Client`` for the conversation, and ``calls.CallOwner`` for its requests.
+    """
 
     __slots__ = (
         "_alone",
+        "_at_end",
         "_audit",
+        "_calls",
         "_channel",
         "_conversation",
-        "_dispatch",
         "_endpoint",
         "_inbox",
         "_limits",
         "_long",
+        "_observers",
         "_on_end",
         "_passed_over",
         "_room",
         "_since",
         "_tasks",
         "_telemetry",
+        "_turn",
         "send",
+        "until",
     )
 
     def __init__(
@@ -101,52 +63,52 @@ class Connection:
         limits: ConnectionLimits,
         on_end: Callable[[Connection], None],
         audit: Audit | None = None,
+        observers: Sequence[CallObserver] | None = None,
     ) -> None:
+        """``observers`` of its requests are shared by all connections; by default the telemetry's."""
         self._channel = channel
         self._audit = audit
         self.send: Callable[..., None] = channel.write
         self._telemetry = telemetry
+        self._observers = observers_of(telemetry) if observers is None else observers
         self._limits = limits
         self._on_end: Callable[[Connection], None] | None = on_end
+        self.until = 0.0
+        """When others get their turn; 0.0 before the first message of what the channel has received."""
         self._alone = False
         self._passed_over = False
         # Made when first needed: an idle connection has none of them.
         self._tasks: dict[asyncio.Task[None], bool] | None = None
         self._inbox: deque[bytes] | None = None
+        self._turn: asyncio.Handle | None = None
+        self._at_end: Callable[[], None] | None = None
         self._long: asyncio.Lock | None = None
         self._room: asyncio.Future[None] | None = None
         self._endpoint = endpoint
         # The first message tells which dialect it is.
         self._conversation: Conversation | None = None
-        self._dispatch: Dispatch | None = None
+        self._calls: Calls | None = None
         self._since = monotonic()
         telemetry.connection_opened(channel.transport)
         if _log.isEnabledFor(logging.INFO):
             facts = {"transport": channel.transport, "peer": channel.peer}
             _log.info("client connected: %s", self._shown, extra=facts)
 
-    def _greet(self, text: bytes) -> tuple[Conversation, Dispatch]:
+    def _greet(self, text: bytes) -> tuple[Conversation, Calls]:
         endpoint = self._endpoint.pick(text)
         self._conversation = conversation = endpoint.greet(self)
-        make: Callable[..., Dispatch] = Dispatch
-        if self._telemetry.tracer is not None:
-            make = partial(TracedDispatch, tracer=self._telemetry.tracer)
-        self._dispatch = dispatch = make(
+        self._calls = calls = Calls(
             endpoint,
             conversation,
-            send=self.send,
-            send_long=self._send_long,
-            flush=self._channel.flush,
-            spawn=self._own,
-            wait_alone=self._wait_alone,
+            self,
             grant=self._channel.principal.grant,
-            refused=self._refused,
-            telemetry=self._telemetry,
+            observers=self._observers,
+            stalls=self._telemetry.stalls,
             limits=self._limits,
         )
         if self._channel.congested:
             conversation.congested()
-        return conversation, dispatch
+        return conversation, calls
 
     @property
     def transport(self) -> str:
@@ -171,53 +133,87 @@ class Connection:
     # In.
 
     def receive(self, text: bytes, *, binary: bool = False) -> None:
-        """Take one message.  The only door in."""
+        """Take one message.  The only way in."""
         if self._on_end is None:
             return
         if binary and not (self._conversation or self._greet(text)[0]).binary:
             return
         if self._inbox is not None:
-            self._inbox.append(text)
-        elif self._is_choked():
-            self._inbox = deque((text,))
-            self._channel.hold()
+            if self._at_end is None:
+                self._inbox.append(text)
+            return
+        now = monotonic()
+        if not self.until:
+            self.until = now + self._limits.turn_seconds
+        elif now > self.until:
+            self._put_aside(text)
+            self._give_turn()
+            return
+        if self._is_choked():
+            self._put_aside(text)
         else:
             self._handle(text)
+
+    def behind(self, end: Callable[[], None]) -> None:
+        """Call ``end`` behind what only waits for its turn: the peer has said this before it ended."""
+        if self._turn is None:
+            end()
+        elif self._at_end is None:
+            self._at_end = end
+
+    def _put_aside(self, *texts: bytes) -> None:
+        self._inbox = deque(texts)
+        self._channel.hold()
 
     def _is_choked(self) -> bool:
         """Whether the peer sends and does not read: then it waits for itself, and we do not grow."""
         return self._channel.congested and self._channel.unsent > self._limits.unsent_bytes
 
-    def _wait_alone(self, alone: bool) -> None:  # noqa: FBT001
-        """Put what comes next aside while a request must be alone; take it in afterwards."""
+    def wait_alone(self, *, alone: bool) -> None:
         self._alone = alone
         if not alone:
             self._take_in()
         elif self._inbox is None:
-            self._inbox = deque()
-            self._channel.hold()
+            self._put_aside()
+
+    def _give_turn(self) -> None:
+        """Let others have their turn, and go on in the next one."""
+        self._turn = asyncio.get_running_loop().call_soon(self._on_turn)
+
+    def _on_turn(self) -> None:
+        self._turn = None
+        self._take_in()
 
     def _take_in(self) -> None:
-        """Handle what was put aside, as far as nothing stands against it."""
+        """Handle what was put aside, as far as nothing stands against it and for as long as a turn is."""
+        if self._turn is not None:
+            return
+        until = monotonic() + self._limits.turn_seconds
         while self._inbox and not self._alone and not self._is_choked():
             self._handle(self._inbox.popleft())
-        if self._inbox is not None and not self._inbox and not self._alone and not self._is_choked():
+            if self._inbox and monotonic() > until:
+                self._give_turn()
+                return
+        end, self._at_end = self._at_end, None
+        if end is not None:
+            end()  # What waits for more than its turn is given up.
+        elif self._inbox is not None and not self._inbox and not self._alone and not self._is_choked():
             self._inbox = None
             self._channel.go_on()
 
     def _handle(self, text: bytes) -> None:
         if self._on_end is None:
             return
-        conversation, dispatch = self._conversation, self._dispatch
-        if conversation is None or dispatch is None:
-            conversation, dispatch = self._greet(text)
+        conversation, calls = self._conversation, self._calls
+        if conversation is None or calls is None:
+            conversation, calls = self._greet(text)
         try:
-            message = conversation.decode(text)
+            message = conversation.envelope.decode(text)
         except Malformed as malformed:
             self._answer_malformed(conversation, malformed)
             return
         if type(message) is Request:
-            dispatch.request(message, len(text))
+            calls.take(message, len(text))
             return
         try:
             if isinstance(message, Response):
@@ -228,17 +224,20 @@ class Connection:
             self.cut(str(breach))
 
     def _answer_malformed(self, conversation: Conversation, malformed: Malformed) -> None:
-        wire = conversation.malformed(str(malformed))
-        if wire is None:
+        answer = conversation.malformed(str(malformed))
+        if answer is None:
             # Once: the peer must not decide how long our log gets.
             if not self._passed_over:
                 _log.warning("%s sent something that is no message: %s", self.peer or "the client", malformed)
             self._passed_over = True
         else:
-            self.send(jsonrpc.error(jsonrpc.UNPARSED, wire.code, wire.message))
+            self.send(answer)
 
-    def _refused(self, error: HoldfastError) -> None:
-        """Keep account of what was refused because of somebody's rules, and not of the request."""
+    def cancel(self, key: Id) -> bool:
+        return self._calls is not None and self._calls.cancel(key)
+
+    def refused(self, error: HoldfastError) -> None:
+        # Only what was refused because of an operator's rules is of interest, not mistakes in requests.
         if error.bound:
             self._telemetry.limit_reached(error.bound)
         elif isinstance(error, Forbidden) and self._audit is not None:
@@ -259,23 +258,35 @@ class Connection:
 
     # Long messages.
 
-    async def _send_long(self, before: bytes, behind: bytes, result: LongResult) -> None:
-        """Send an answer piece by piece; others that are long wait for its end."""
+    def send_long(self, message: LongResult) -> None:
+        self.own(self.send_pieces(b"", b"", message), outlives=False)
+
+    def flush(self) -> None:
+        self._channel.flush()
+
+    async def send_pieces(self, before: bytes, after: bytes, result: LongResult) -> None:
+        # Others that are long wait for the end of this one.
         if self._long is None:
             self._long = asyncio.Lock()
         try:
             async with self._long:
-                await self._send_pieces(before, behind, result)
+                await self._send_pieces(before, after, result)
         finally:
-            await result.pieces.aclose()
-            result.close()
+            try:
+                await result.pieces.aclose()
+            finally:
+                result.close()
 
-    async def _send_pieces(self, before: bytes, behind: bytes, result: LongResult) -> None:
+    async def _send_pieces(self, before: bytes, after: bytes, result: LongResult) -> None:
         channel = self._channel
+        if self._is_over():
+            return
         channel.begin()
         try:
             channel.piece(before + result.head, last=False)
             async for data in result.pieces:
+                if self._is_over():
+                    return  # The answer to a start: its task goes on when the connection is lost.
                 if channel.full:
                     await self._has_room()
                 channel.piece(data, last=False)
@@ -287,7 +298,7 @@ class Connection:
             self.cut("an answer broke off")
             raise
         else:
-            channel.piece(result.tail + behind, last=True)
+            channel.piece(result.tail + after, last=True)
 
     async def _has_room(self) -> None:
         self._room = room = asyncio.get_running_loop().create_future()
@@ -307,11 +318,14 @@ class Connection:
     def usage(self) -> dict[str, int]:
         """How much of its limits is in use, by their names."""
         used = {"connection.unsent_bytes": self._channel.unsent}
-        if self._dispatch is not None and self._conversation is not None:
-            used |= {**self._dispatch.usage(), **self._conversation.usage()}
+        if self._calls is not None and self._conversation is not None:
+            used |= {**self._calls.usage(), **self._conversation.usage()}
         return used
 
     # The end.
+
+    def _is_over(self) -> bool:
+        return self._on_end is None
 
     def cut(self, reason: str, *, stopping: bool = False) -> None:
         """End the connection from our side."""
@@ -324,13 +338,18 @@ class Connection:
         on_end, self._on_end = self._on_end, None
         if on_end is None:
             return
-        self._inbox = None
-        if self._dispatch is not None:
-            self._dispatch.stop()
+        self._inbox = self._at_end = None
+        if self._turn is not None:
+            self._turn.cancel()
+            self._turn = None
+        if self._room is not None:
+            self._room.cancel()
+        if self._calls is not None:
+            self._calls.stop()
         if self._conversation is not None:
             self._conversation.ended()
         # Who knows each other in a circle is not freed when it is no longer needed, but when somebody looks.
-        self._dispatch = self._conversation = None
+        self._calls = self._conversation = None
         for task, outlives in list((self._tasks or {}).items()):
             if not outlives:
                 task.cancel()
@@ -346,12 +365,24 @@ class Connection:
         while self._tasks:
             await asyncio.wait(self._tasks)
 
-    def _own(self, coroutine: Coroutine[Any, Any, None], outlives: bool) -> None:  # noqa: FBT001
+    def own(self, coroutine: Coroutine[Any, Any, None], *, outlives: bool) -> asyncio.Task[None] | None:
+        if not outlives:
+            # Before it is a task: one that is cancelled before its first step runs nothing, and what its
+            # request has begun by now would be left.
+            try:
+                rest = run_ahead(coroutine)
+            except Exception:  # noqa: BLE001  (of a handler, behind its answer: as in a task)
+                _log.exception("a request's task failed")
+                return None
+            if type(rest) is not Rest:
+                return None
+            coroutine = rest
         task = asyncio.get_running_loop().create_task(coroutine)
         if self._tasks is None:
             self._tasks = {}
         self._tasks[task] = outlives
         task.add_done_callback(self._on_task_done)
+        return task
 
     def _on_task_done(self, task: asyncio.Task[None]) -> None:
         assert self._tasks is not None

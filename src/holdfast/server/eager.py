@@ -8,13 +8,21 @@ really waits becomes a task.  (From Python 3.12 on, ``asyncio`` calls this eager
 from __future__ import annotations
 
 from collections.abc import Coroutine, Generator
-from typing import Any, Generic, TypeVar
+from typing import Any, TypeVar
 
 T = TypeVar("T")
 
 
-class Rest(Generic[T]):
-    """What is left of a coroutine that waits.  To be awaited once, in a task."""
+_ASKED = object()
+"""In place of what a coroutine waits for, once that was passed on."""
+
+
+class Rest(Coroutine[Any, Any, T]):
+    """What is left of a coroutine that waits.  To be awaited once, in a task, or to be that task's coroutine.
+
+    As a task's coroutine it has begun, unlike others: if the task is cancelled before its first
+    step, the coroutine is told so where it waits, and cleans up.
+    """
 
     __slots__ = ("_coroutine", "_waiting")
 
@@ -40,6 +48,19 @@ class Rest(Generic[T]):
             except StopIteration as stop:
                 result: T = stop.value
                 return result
+
+    # Implements ``Coroutine``, as a task uses it.
+
+    def send(self, value: Any) -> Any:
+        waiting, self._waiting = self._waiting, _ASKED
+        return self._coroutine.send(value) if waiting is _ASKED else waiting
+
+    def throw(self, *error: Any) -> Any:
+        self._waiting = _ASKED
+        return self._coroutine.throw(*error)
+
+    def close(self) -> None:
+        self._coroutine.close()
 
 
 def run_ahead(coroutine: Coroutine[Any, Any, T]) -> T | Rest[T]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Coroutine
 from dataclasses import dataclass
 from http import HTTPStatus
 from time import gmtime, time
@@ -13,23 +13,8 @@ from holdfast.wire import http
 from holdfast.wire.http import Head
 from holdfast.wire.websocket import accept_key
 
-from .auth import Auth, Denied
-
-
-@dataclass(frozen=True, slots=True)
-class Routes:
-    """What a listener serves."""
-
-    healthz: bool
-    """Whether there is a ``/healthz`` besides ``/readyz``."""
-    any_path: bool = False
-    """Whether an upgrade is welcome on every path, not only on ``/``."""
-    refuse_origin: bool = True
-    """Whether requests of web pages, which carry an Origin, are refused."""
-    auth: Auth | None = None
-    """Who may connect; without it, everybody who can."""
-    metrics: Callable[[], bytes] | None = None
-    """Gives what ``/metrics`` shows; without it there is no such path."""
+from .auth import Auth, NotAdmitted
+from .routes import HttpAnswer, HttpCall, RequestBody, Route, Routes
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,33 +27,51 @@ class Reply:
     close: bool = False
     refusal: str = ""
     """Why somebody was not, in a word."""
+    call: RouteCall | None = None
+    """The request that a route answers in its own time; then there are no bytes to send yet."""
 
 
-def reply(head: Head, routes: Routes) -> Reply:
+@dataclass(frozen=True, slots=True)
+class RouteCall:
+    """A request for a route that waits, reads a body or sends a stream."""
+
+    route: Route
+    head: Head
+    body: RequestBody
+    answer: HttpAnswer | Coroutine[Any, Any, HttpAnswer]
+
+
+def reply(head: Head, routes: Routes, peer: str = "") -> Reply:
     """Answer a request.  The order of the checks is part of the protocol."""
-    if routes.refuse_origin and "origin" in head.fields:
+    route = routes.find(head.path)
+    if routes.refuse_origin and "origin" in head.fields and not (route is not None and route.origins):
         return _plain(head, HTTPStatus.FORBIDDEN)
     if head.path == "/readyz" or (routes.healthz and head.path == "/healthz"):
         return _shown(head, b"")
-    if routes.metrics is not None and head.path == "/metrics":
-        return _metrics(head, routes.auth, routes.metrics)
+    if route is not None:
+        return _routed(head, route, routes.auth, peer)
     if head.path != "/" and not (routes.any_path and "upgrade" in head.fields):
         return _plain(head, HTTPStatus.NOT_FOUND)
     return _upgrade(head, routes.auth)
 
 
-_METRICS_TYPE = "text/plain; version=0.0.4; charset=utf-8"
-
-
-def _metrics(head: Head, auth: Auth | None, show: Callable[[], bytes]) -> Reply:
-    """Figures are for those who may ask for them: a token may say so."""
-    try:
-        principal = ANYBODY if auth is None else auth.admit(head.fields.get("authorization"))
-    except Denied as denied:
-        return _plain(head, HTTPStatus.UNAUTHORIZED, str(denied).encode(), refusal=denied.reason)
-    if not principal.grant.allows_method("metrics"):
-        return _plain(head, HTTPStatus.FORBIDDEN, b"the token does not allow `metrics`")
-    return _shown(head, show(), fields={"content-type": _METRICS_TYPE})
+def _routed(head: Head, route: Route, auth: Auth | None, peer: str) -> Reply:
+    """Answer from the table, now if nothing has to be waited for."""
+    principal = ANYBODY
+    if route.grant:
+        try:
+            principal = ANYBODY if auth is None else auth.admit(head.fields.get("authorization"))
+        except NotAdmitted as denied:
+            return _plain(head, HTTPStatus.UNAUTHORIZED, str(denied).encode(), refusal=denied.reason)
+        if not principal.grant.allows_method(route.grant):
+            return _plain(head, HTTPStatus.FORBIDDEN, f"the token does not allow `{route.grant}`".encode())
+    if not route.takes(head.method):
+        return _plain(head, HTTPStatus.METHOD_NOT_ALLOWED, fields={"allow": route.allowed})
+    body = RequestBody()
+    given = route.handle(HttpCall(head, principal, peer, body))
+    if isinstance(given, HttpAnswer) and isinstance(given.body, bytes):
+        return _plain(head, given.status, given.body, fields=dict(given.fields))
+    return Reply(b"", call=RouteCall(route, head, body, given))
 
 
 def _shown(head: Head, body: bytes, *, fields: dict[str, str] | None = None) -> Reply:
@@ -96,7 +99,7 @@ def _upgrade(head: Head, auth: Auth | None) -> Reply:
         )
     try:
         principal = ANYBODY if auth is None else auth.admit(head.fields.get("authorization"))
-    except Denied as denied:
+    except NotAdmitted as denied:
         return _plain(head, HTTPStatus.UNAUTHORIZED, str(denied).encode(), refusal=denied.reason)
     fields = {
         "connection": "upgrade",
@@ -125,12 +128,12 @@ def _plain(
 
 def answer(status: HTTPStatus, body: bytes = b"", **options: Any) -> bytes:
     """A whole answer with the date in it."""
-    return http.answer(status, body, date=_date(time()), **options)
+    return http.answer(status, body, date=date(), **options)
 
 
-def _date(seconds: float) -> str:
-    """As HTTP writes it, in any locale."""
-    at = gmtime(seconds)
+def date() -> str:
+    """The time as HTTP writes it, in any locale."""
+    at = gmtime(time())
     day, month = _DAYS[at.tm_wday], _MONTHS[at.tm_mon - 1]
     return f"{day}, {at.tm_mday:02} {month} {at.tm_year} {at.tm_hour:02}:{at.tm_min:02}:{at.tm_sec:02} GMT"
 

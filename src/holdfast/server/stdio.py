@@ -12,14 +12,14 @@ from holdfast.poller import Poller
 from holdfast.principal import ANYBODY
 from holdfast.wire.lines import Lines, LineTooLong
 
-from .behind import NOTHING_BEHIND, Behind
+from .channel import EMPTY_QUEUE, SendQueue
 from .connection import Connection
 
 _READ_SIZE = 256 * 1024
 
 
 class StdioChannel(asyncio.Protocol):
-    """Both directions as one channel.  Implements ``connection.Channel``.
+    """Both directions as one channel.  Implements ``channel.Channel``.
 
     Pipes, sockets and terminals are watched by the loop.  Files cannot be, and
     never block: they are read and written as they are.
@@ -56,7 +56,7 @@ class StdioChannel(asyncio.Protocol):
         # Others may share these descriptors: they get them back as they were.
         self._blocking: dict[int, bool] = {}
         self._long = False
-        self._behind = NOTHING_BEHIND
+        self._queue = EMPTY_QUEUE
         self.full = False
         self.congested = False
         self._connection = make(self)
@@ -91,18 +91,23 @@ class StdioChannel(asyncio.Protocol):
     # Implements ``asyncio.Protocol``.
 
     def data_received(self, data: bytes) -> None:
+        self._connection.until = 0.0
         try:
             for line in self._lines.feed(data):
                 self._receive(line)
         except LineTooLong:
-            self._on_limit("connection.message_bytes")
-            self._finish()
+            self._connection.behind(self._on_too_long)
+
+    def _on_too_long(self) -> None:
+        self._on_limit("connection.message_bytes")
+        self._finish()
 
     def eof_received(self) -> bool:
+        self._connection.until = 0.0
         rest = self._lines.rest()
         if rest:
             self._receive(rest)
-        self._finish()
+        self._connection.behind(self._finish)
         return False
 
     def connection_lost(self, exc: Exception | None) -> None:
@@ -114,18 +119,19 @@ class StdioChannel(asyncio.Protocol):
         try:
             blank = not line.decode().strip()
         except UnicodeDecodeError:
-            self._finish()  # Not text: there is no telling where the next message begins.
+            # Not text: there is no telling where the next message begins.
+            self._connection.behind(self._finish)
             return
         if not blank:
             self._connection.receive(line)
 
-    # Implements ``connection.Channel``.
+    # Implements ``channel.Channel``.
 
     def write(self, *parts: bytes) -> None:
         if self._on_end is None:
             return
         if self._long:
-            self._behind.put(parts)
+            self._queue.put(parts)
             return
         if not self._batch:
             self._poller.defer(self.flush)
@@ -134,7 +140,7 @@ class StdioChannel(asyncio.Protocol):
 
     def begin(self) -> None:
         self._long = True
-        self._behind = Behind()
+        self._queue = SendQueue()
         self._set_congested()
 
     def piece(self, data: bytes, *, last: bool) -> None:
@@ -146,7 +152,7 @@ class StdioChannel(asyncio.Protocol):
         if last:
             self._batch.append(b"\n")
             self._long = False
-            for parts in self._behind.take():
+            for parts in self._queue.take():
                 self.write(*parts)
             self._set_congested()
 
@@ -166,7 +172,7 @@ class StdioChannel(asyncio.Protocol):
     @property
     def unsent(self) -> int:
         written = self._writer.get_write_buffer_size() if self._writer is not None else 0
-        return written + self._behind.size
+        return written + self._queue.size
 
     def hold(self) -> None:
         self._held = True

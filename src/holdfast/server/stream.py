@@ -10,11 +10,14 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import errno
+import fcntl
 import logging
 import socket
+import sys
+import termios
 from collections.abc import Callable, Sequence
 from functools import partial
-from typing import Any
+from typing import Any, NamedTuple
 
 from holdfast.poller import READABLE, WRITABLE, Poller
 
@@ -25,6 +28,15 @@ _LINGER = 5.0
 
 _BREATHER = 1.0
 """Seconds without accepting after the system ran out of descriptors."""
+
+
+class Delivery(NamedTuple):
+    """How far a peer is with what it was sent.  What ``get_extra_info("delivery")`` answers."""
+
+    taken: int
+    """Bytes that the peer's side has taken, as far as the system knows."""
+    waiting: int
+    """Bytes that it has not."""
 
 
 class SocketStream(asyncio.Transport):
@@ -38,6 +50,7 @@ class SocketStream(asyncio.Transport):
         "_paused",
         "_poller",
         "_protocol",
+        "_sent",
         "_socket",
         "_unsent",
         "_watched",
@@ -59,6 +72,7 @@ class SocketStream(asyncio.Transport):
         self._protocol = protocol
         self._poller = poller
         self._unsent: bytes | bytearray = b""  # Nothing costs nothing.
+        self._sent = 0
         self._high = self._low = 1 << 16
         self._paused = False
         self._writing_paused = False
@@ -76,7 +90,17 @@ class SocketStream(asyncio.Transport):
             case "peername":
                 with contextlib.suppress(OSError):  # The peer may be gone already.
                     return self._socket.getpeername()
+            case "delivery":
+                return self._delivery()
         return default
+
+    def _delivery(self) -> Delivery:
+        in_flight = bytearray(4)
+        if self._fd >= 0:
+            with contextlib.suppress(OSError):  # Then all that the system took counts as taken.
+                fcntl.ioctl(self._fd, termios.TIOCOUTQ, in_flight)
+        left = int.from_bytes(in_flight, sys.byteorder)
+        return Delivery(self._sent - left, left + len(self._unsent))
 
     # In.
 
@@ -138,6 +162,7 @@ class SocketStream(asyncio.Transport):
                 self._closing = True
                 self._poller.defer(partial(self._lose, error))
                 return
+            self._sent += count
             if count == sum(map(len, parts)):
                 return
             self._unsent = _rest(parts, count)
@@ -156,6 +181,7 @@ class SocketStream(asyncio.Transport):
         except OSError as error:
             self._lose(error)
             return
+        self._sent += count
         del unsent[:count]
         if not unsent:
             self._unsent = b""

@@ -5,33 +5,20 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Callable
 from enum import Enum
+from functools import partial
 
 from holdfast.config import ConnectionLimits
 from holdfast.errors import LimitReached
 from holdfast.poller import Poller
-from holdfast.principal import ANYBODY
-from holdfast.wire.websocket import (
-    BINARY,
-    CLOSE,
-    PING,
-    PONG,
-    SHORT_TEXT,
-    TEXT,
-    CloseCode,
-    FrameReader,
-    Violation,
-    close_frame,
-    close_reason,
-    fragments,
-    header,
-)
+from holdfast.principal import ANYBODY, Principal
+from holdfast.wire import websocket as wire
+from holdfast.wire.websocket import BINARY, CLOSE, PING, PONG, SHORT_TEXT, TEXT, FrameReader, header
 
-from .behind import NOTHING_BEHIND, Behind
+from .channel import EMPTY_QUEUE, Probe, SendQueue
 from .connection import Connection
-from .door import Door, full
-from .http import Routes
+from .http_phase import HttpPhase, Run, no_room
 from .listen import Tcp
-from .probe import Probe
+from .routes import Routes
 
 _FLUSH_AT = 256 * 1024
 """Bytes gathered within one batch of events before they are sent without waiting for its end."""
@@ -59,27 +46,30 @@ class Phase(Enum):
 
 
 class WebSocketChannel(asyncio.BufferedProtocol):
-    """One socket of a WebSocket listener.  Implements ``connection.Channel``."""
+    """One socket of a WebSocket listener.  Implements ``channel.Channel``."""
 
     __slots__ = (
         "_batch",
         "_batch_size",
-        "_behind",
         "_connection",
-        "_door",
         "_first",
         "_heard",
+        "_http",
         "_limits",
         "_loop",
         "_make",
         "_most",
         "_on_limit",
         "_on_lost",
+        "_on_refused",
         "_phase",
         "_ping",
         "_poller",
         "_probe",
+        "_queue",
         "_reader",
+        "_routes",
+        "_run",
         "_timer",
         "_transport",
         "congested",
@@ -100,10 +90,16 @@ class WebSocketChannel(asyncio.BufferedProtocol):
         loop: asyncio.AbstractEventLoop,
         poller: Poller,
         on_lost: Callable[[WebSocketChannel], None],
+        run: Run,
         on_refused: Callable[[str, str], None] = lambda peer, reason: None,
         on_limit: Callable[[str, str], None] = lambda limit, peer: None,
     ) -> None:
-        """``on_refused`` is told who was not let in, and why; ``on_limit`` which limit ended whom."""
+        """
+        Args:
+            run: Runs what routes of the HTTP phase do as tasks of the server.
+            on_refused: Is told who was not let in, and why.
+            on_limit: Is told which limit ended whom.
+        """
         self._make = make
         self._on_lost = on_lost
         self._on_limit = on_limit
@@ -112,7 +108,10 @@ class WebSocketChannel(asyncio.BufferedProtocol):
         self._most = limits.fragment_bytes
         self._loop = loop
         self._phase = Phase.HTTP
-        self._door: Door | None = Door(routes, lambda reason: on_refused(self.peer, reason))
+        self._routes = routes
+        self._run = run
+        self._on_refused = on_refused
+        self._http: HttpPhase | None = None
         self._connection: Connection | None = None
         self._reader: FrameReader | None = None
         self._batch: list[bytes] = []
@@ -121,7 +120,7 @@ class WebSocketChannel(asyncio.BufferedProtocol):
         self._timer: asyncio.TimerHandle | None = None
         self._heard = False
         self._ping: bytes | None = None
-        self._behind = NOTHING_BEHIND
+        self._queue = EMPTY_QUEUE
         self._first = False
         self.full = False
         self.congested = False
@@ -136,7 +135,15 @@ class WebSocketChannel(asyncio.BufferedProtocol):
         transport.set_write_buffer_limits(high=self._limits.output_bytes)
         address = transport.get_extra_info("peername")  # A Unix socket's peer has none.
         self.peer = Tcp(*address[:2]).address if isinstance(address, tuple) else "unix"
-        self._set_timer(self._limits.handshake_seconds, self._on_handshake_due)
+        self._http = HttpPhase(
+            transport,
+            self,
+            self._routes,
+            loop=self._loop,
+            limits=self._limits,
+            run=self._run,
+            refused=lambda reason: self._on_refused(self.peer, reason),
+        )
 
     def get_buffer(self, sizehint: int) -> memoryview:
         return _RECEIVE
@@ -146,8 +153,8 @@ class WebSocketChannel(asyncio.BufferedProtocol):
         if self._probe is not None:
             self._probe.settle(True)
             self._probe = None
-        if self._phase is Phase.HTTP:
-            self._on_http(data)
+        if self._http is not None:
+            self._http.receive(data)
         else:
             self._heard = True
             self._on_frames(data)
@@ -163,6 +170,8 @@ class WebSocketChannel(asyncio.BufferedProtocol):
         self.full = False
         if self._ping is not None:
             self._pong(self._ping)
+        if self._http is not None:
+            self._http.on_room()
         if self._phase is Phase.LONG:
             self._heard = True  # It takes what it is sent, and may have far to go to the next ping.
             if self._connection is not None:
@@ -181,45 +190,28 @@ class WebSocketChannel(asyncio.BufferedProtocol):
         self._close()
         self._on_lost(self)
 
-    # HTTP.
+    # HTTP.  Implements ``http_phase.HttpSocket``.
 
-    def _on_http(self, data: memoryview) -> None:
-        assert self._door is not None
-        for answered in self._door.receive(data):
-            if answered.upgrade is not None:
-                self.principal = answered.upgrade
-                self._open(answered.data, self._door)
-                return
-            self._transport.write(answered.data)
-            self._heard = True
-            if self.full:
-                # It asks, and does not read: what it loses it can ask for again.
-                self._give_up("connection.output_bytes")
-                return
-            if answered.close:
-                self._transport.close()
-
-    def _on_handshake_due(self) -> None:
-        if self._heard:  # It has got what it asked for, and holds the socket for the next time.
-            self._transport.abort()
-        else:
-            self._give_up("connection.handshake_seconds")
-
-    def _open(self, accepted: bytes, door: Door) -> None:
-        """Become a WebSocket, if there is room for one more."""
+    def upgrade(self, principal: Principal, accepted: bytes, rest: bytes) -> None:
+        self.principal = principal
         try:
             self._connection = self._make(self)
         except LimitReached as limit:
-            self._transport.write(full(limit))
+            self._transport.write(no_room(limit))
             self._transport.close()
             return
         self._transport.write(accepted)
-        self._door = None
+        self._end_http()
         self._phase = Phase.OPEN
-        self._reader = FrameReader(self._limits.frame_bytes, self._limits.message_bytes)
+        self._reader = FrameReader(self._limits.message_bytes)
         self._set_timer(self._limits.ping_seconds, self._on_ping_due)
-        if rest := door.rest():
+        if rest:
             self._on_frames(memoryview(rest))
+
+    def _end_http(self) -> None:
+        http, self._http = self._http, None
+        if http is not None:
+            http.end()
 
     # Frames in.
 
@@ -227,6 +219,7 @@ class WebSocketChannel(asyncio.BufferedProtocol):
         reader, connection = self._reader, self._connection
         if reader is None or connection is None:
             return
+        connection.until = 0.0
         try:
             for op, payload in reader.feed(data):
                 if op in (TEXT, BINARY):
@@ -235,13 +228,16 @@ class WebSocketChannel(asyncio.BufferedProtocol):
                 elif op == PING:
                     self._pong(payload)
                 elif op == CLOSE:
-                    self._on_close_frame(payload)
+                    connection.behind(partial(self._on_close_frame, payload, wire.close_reason(payload)))
                     return
-        except Violation as violation:
-            if violation.limit:
-                self._on_limit(violation.limit, self.peer)
-            self._end(violation.code, violation.reason)
-            connection.lost()
+        except wire.Violation as violation:
+            connection.behind(partial(self._on_violation, violation, connection))
+
+    def _on_violation(self, violation: wire.Violation, connection: Connection) -> None:
+        if violation.limit:
+            self._on_limit(violation.limit, self.peer)
+        self._end(violation.code, violation.reason)
+        connection.lost()
 
     def _pong(self, ping: bytes) -> None:
         """Answer a ping, later if the peer does not read now; then only the last one."""
@@ -249,10 +245,9 @@ class WebSocketChannel(asyncio.BufferedProtocol):
         if not self.full:
             self._write_frame(header(PONG, len(ping)) + ping)
 
-    def _on_close_frame(self, payload: bytes) -> None:
-        code = close_reason(payload)
+    def _on_close_frame(self, payload: bytes, code: int) -> None:
         if self._is_open:
-            echo = payload[:2] if code != CloseCode.NO_STATUS else b""
+            echo = payload[:2] if code != wire.CloseCode.NO_STATUS else b""
             self._write_frame(header(CLOSE, len(echo)) + echo)
         self.flush()
         self._transport.close()
@@ -263,7 +258,7 @@ class WebSocketChannel(asyncio.BufferedProtocol):
     def write(self, *parts: bytes) -> None:
         if self._phase is not Phase.OPEN:
             if self._phase is Phase.LONG:
-                self._behind.put(parts)
+                self._queue.put(parts)
             return
         size = len(parts[0]) if len(parts) == 1 else sum(map(len, parts))
         if size > self._most:
@@ -283,7 +278,7 @@ class WebSocketChannel(asyncio.BufferedProtocol):
     def begin(self) -> None:
         if self._phase is Phase.OPEN:
             self._phase = Phase.LONG
-            self._behind = Behind()
+            self._queue = SendQueue()
             self._first = True
             self._set_congested()
 
@@ -294,12 +289,12 @@ class WebSocketChannel(asyncio.BufferedProtocol):
         self._first = False
         if last:
             self._phase = Phase.OPEN
-            for parts in self._behind.take():
+            for parts in self._queue.take():
                 self.write(*parts)
             self._set_congested()
 
     def _write_fragments(self, data: bytes, *, first: bool = True, last: bool = True) -> None:
-        for frame in fragments(data, self._most, first=first, last=last):
+        for frame in wire.fragments(data, self._most, first=first, last=last):
             self._write_frame(*frame)
 
     def _write_frame(self, *parts: bytes) -> None:
@@ -324,7 +319,7 @@ class WebSocketChannel(asyncio.BufferedProtocol):
 
     @property
     def unsent(self) -> int:
-        return self._transport.get_write_buffer_size() + self._batch_size + self._behind.size
+        return self._transport.get_write_buffer_size() + self._batch_size + self._queue.size
 
     def hold(self) -> None:
         self._transport.pause_reading()
@@ -335,25 +330,29 @@ class WebSocketChannel(asyncio.BufferedProtocol):
 
     # Life signs.
 
-    def _set_timer(self, seconds: float, callback: Callable[..., None], *facts: int | str) -> None:
+    def _set_timer(self, seconds: float, callback: Callable[..., None], *facts: int | None) -> None:
         if self._timer is not None:
             self._timer.cancel()
         self._timer = self._loop.call_later(seconds, callback, *facts)
 
     def _on_ping_due(self) -> None:
         self._heard = False
+        self.flush()
+        delivery = self._transport.get_extra_info("delivery")
         self._write_frame(header(PING, 0))
         self.flush()
-        self._set_timer(self._limits.pong_seconds, self._on_pong_due, self.unsent)
+        # What the peer's system takes of the ping alone says nothing of the peer.
+        taken = delivery.taken if delivery.waiting else None
+        self._set_timer(self._limits.pong_seconds, self._on_pong_due, taken)
 
-    def _on_pong_due(self, waiting: int) -> None:
+    def _on_pong_due(self, taken: int | None) -> None:
         # A peer that is slow to read what we sent before the ping is alive, too.
-        if self._heard or self.unsent < waiting:
+        if self._heard or (taken is not None and self._transport.get_extra_info("delivery").taken > taken):
             self._set_timer(self._limits.ping_seconds - self._limits.pong_seconds, self._on_ping_due)
         else:
-            self._give_up("connection.pong_seconds")
+            self.give_up("connection.pong_seconds")
 
-    def _give_up(self, limit: str) -> None:
+    def give_up(self, limit: str) -> None:
         """Wait no longer for a peer that has used up its time, or that never reads."""
         self._on_limit(limit, self.peer)
         self._transport.abort()
@@ -370,16 +369,16 @@ class WebSocketChannel(asyncio.BufferedProtocol):
     # The end.
 
     def end(self, reason: str, *, stopping: bool = False) -> None:
-        self._end(CloseCode.GOING_AWAY if stopping else CloseCode.POLICY_VIOLATION, reason)
+        self._end(wire.CloseCode.GOING_AWAY if stopping else wire.CloseCode.POLICY_VIOLATION, reason)
 
     def hang_up(self) -> None:
         """Let go of the socket once what was written is sent; the peer's answer is not waited for."""
         self._transport.close()
 
-    def _end(self, code: CloseCode, reason: str) -> None:
+    def _end(self, code: wire.CloseCode, reason: str) -> None:
         if self._is_open:
             self._phase = Phase.CLOSING
-            self._write_frame(close_frame(code, reason))
+            self._write_frame(wire.close_frame(code, reason))
             self.flush()
             self._set_timer(self._limits.close_seconds, self._transport.abort)
 
@@ -391,7 +390,7 @@ class WebSocketChannel(asyncio.BufferedProtocol):
             self._timer = None
         if self._probe is not None:
             self._probe.settle(False)
-        self._door = None
+        self._end_http()
         connection, self._connection = self._connection, None
         self._reader = None
         if connection is not None:

@@ -8,6 +8,7 @@ in the words that clients of the reference know.
 from __future__ import annotations
 
 import unicodedata
+from collections.abc import Iterable, Iterator
 from enum import Enum
 from functools import cache
 from typing import Any, TypeVar
@@ -49,7 +50,38 @@ def complain(value: Any, kind: type, words: Words = Words.TERSE) -> str | None:
     Text may carry a check of its own, and words for what is expected in its place:
     ``Annotated[str, Meta(extra={"complain": check, "expects": "path string"})]``.
     """
-    return _complain(value, _shape(kind), words)
+    return _complain(value, _shape(kind), _Look(words))
+
+
+_MOST_CHECKED = 64 << 10
+"""Characters that the checks of texts are given for one complaint: they are slow, and run on the loop."""
+
+_MOST_VISITED = 4096
+"""Elements of lists and maps that are looked at for one complaint.  What is wrong further on is told in
+the decoder's own words, which are found out faster."""
+
+
+class _Look:
+    """One walk through a value."""
+
+    def __init__(self, words: Words) -> None:
+        self.words = words
+        self._left = _MOST_CHECKED
+        self._visits = _MOST_VISITED
+
+    def at(self, elements: Iterable[Any]) -> Iterator[Any]:
+        """The elements, as far as there is time for them."""
+        for element in elements:
+            self._visits -= 1
+            if self._visits < 0:
+                return
+            yield element
+
+    def check(self, text: str, check: Any) -> str | None:
+        """What a check says of a text; nothing any more after too much of it."""
+        self._left -= len(text)
+        found: str | None = check(text) if self._left >= 0 else None
+        return found
 
 
 @cache
@@ -57,35 +89,35 @@ def _shape(kind: type) -> inspect.Type:
     return inspect.type_info(kind)
 
 
-def _complain(value: Any, shape: inspect.Type, words: Words) -> str | None:
+def _complain(value: Any, shape: inspect.Type, look: _Look) -> str | None:
     match shape:
         case inspect.Metadata(extra_json_schema={"title": title}):
-            return _integer(value, title, words)
+            return _integer(value, title, look)
         case inspect.Metadata(type=inner, extra=extra) if extra:
             if not isinstance(value, str) and "expects" in extra:
-                return _wrong(value, extra["expects"], words)
+                return _wrong(value, extra["expects"], look)
             check = extra.get("complain", _content)
-            return _complain(value, inner, words) or check(value)
+            return _complain(value, inner, look) or look.check(value, check)
         case inspect.UnionType(types=members):
-            return _union(value, [m for m in members if not isinstance(m, inspect.NoneType)], words)
+            return _union(value, [m for m in members if not isinstance(m, inspect.NoneType)], look)
         case inspect.StrType():
-            return None if isinstance(value, str) else _wrong(value, "a string", words)
+            return None if isinstance(value, str) else _wrong(value, "a string", look)
         case inspect.BoolType():
-            return None if isinstance(value, bool) else _wrong(value, "a boolean", words)
+            return None if isinstance(value, bool) else _wrong(value, "a boolean", look)
         case inspect.NoneType():
-            return None if value is None else _wrong(value, "unit", words)
+            return None if value is None else _wrong(value, "unit", look)
         case inspect.EnumType(cls=cls):
-            return _variant(value, [member.value for member in cls], words)
+            return _variant(value, [member.value for member in cls], look)
         case inspect.ListType(item_type=item) | inspect.VarTupleType(item_type=item):
             if not isinstance(value, list):
-                return _wrong(value, "a sequence", words)
-            return _first(_complain(element, item, words) for element in value)
+                return _wrong(value, "a sequence", look)
+            return _first(_complain(element, item, look) for element in look.at(value))
         case inspect.DictType(value_type=item):
             if not isinstance(value, dict):
-                return _wrong(value, "a map", words)
-            return _first(_complain(element, item, words) for element in value.values())
+                return _wrong(value, "a map", look)
+            return _first(_complain(element, item, look) for element in look.at(value.values()))
         case inspect.StructType():
-            return _struct(value, shape, words)
+            return _struct(value, shape, look)
         case _:
             return None
 
@@ -94,32 +126,32 @@ def _content(value: Any) -> None:
     return None
 
 
-def _union(value: Any, members: list[inspect.Type], words: Words) -> str | None:
+def _union(value: Any, members: list[inspect.Type], look: _Look) -> str | None:
     """One type that may be null, or several that a member of theirs tells apart."""
     if value is None:
         return None
     if len(members) == 1:
-        return _complain(value, members[0], words)
+        return _complain(value, members[0], look)
     tagged = {member.tag: member for member in members if isinstance(member, inspect.StructType)}
     first = next(iter(tagged.values()))
     name = first.tag_field
     if not isinstance(value, dict):
-        return _wrong(value, f"internally tagged enum {getattr(first.cls, 'wire_union', '')}", words)
+        return _wrong(value, f"internally tagged enum {getattr(first.cls, 'wire_union', '')}", look)
     if name not in value:
         return f"missing field `{name}`"
     tag = value[name]
     if not isinstance(tag, str):
-        return _wrong(tag, "variant identifier", words)
-    return _variant(tag, [str(each) for each in tagged], words) or _struct(value, tagged[tag], words)
+        return _wrong(tag, "variant identifier", look)
+    return _variant(tag, [str(each) for each in tagged], look) or _struct(value, tagged[tag], look)
 
 
-def _struct(value: Any, shape: inspect.StructType, words: Words) -> str | None:
+def _struct(value: Any, shape: inspect.StructType, look: _Look) -> str | None:
     """Members in the order they were written, then what is missing in the order of the type."""
     if not isinstance(value, dict):
-        return _wrong(value, f"struct {getattr(shape.cls, 'wire_name', shape.cls.__name__)}", words)
+        return _wrong(value, f"struct {getattr(shape.cls, 'wire_name', shape.cls.__name__)}", look)
     fields = {field.encode_name: field for field in shape.fields}
     for name, member in value.items():
-        if name in fields and (complaint := _complain(member, fields[name].type, words)):
+        if name in fields and (complaint := _complain(member, fields[name].type, look)):
             return complaint
     for name, field in fields.items():
         if field.required and name not in value:
@@ -130,22 +162,22 @@ def _struct(value: Any, shape: inspect.StructType, words: Words) -> str | None:
 _BOUNDS = {"u16": (0, 2**16), "u64": (0, 2**64), "usize": (0, 2**64), "i64": (-(2**63), 2**63)}
 
 
-def _integer(value: Any, title: str, words: Words) -> str | None:
+def _integer(value: Any, title: str, look: _Look) -> str | None:
     if isinstance(value, bool) or not isinstance(value, int | float):
-        return _wrong(value, title, words)
+        return _wrong(value, title, look)
     low, end = _BOUNDS[title]
     if isinstance(value, int) and low <= value < end:
         return None
-    if words is Words.TERSE:
+    if look.words is Words.TERSE:
         return "invalid number"
     if isinstance(value, float):
-        return _wrong(value, title, words)
-    return f"invalid value: {_describe(value, words)}, expected {title}"
+        return _wrong(value, title, look)
+    return f"invalid value: {_describe(value, look)}, expected {title}"
 
 
-def _variant(value: Any, allowed: list[str], words: Words) -> str | None:
+def _variant(value: Any, allowed: list[str], look: _Look) -> str | None:
     if not isinstance(value, str):
-        return _wrong(value, "string or map", words)
+        return _wrong(value, "string or map", look)
     if value in allowed:
         return None
     quoted = [f"`{name}`" for name in allowed]
@@ -157,11 +189,11 @@ def _first(complaints: Any) -> str | None:
     return next(filter(None, complaints), None)
 
 
-def _wrong(value: Any, expected: str, words: Words) -> str:
-    return f"invalid type: {_describe(value, words)}, expected {expected}"
+def _wrong(value: Any, expected: str, look: _Look) -> str:
+    return f"invalid type: {_describe(value, look)}, expected {expected}"
 
 
-def _describe(value: Any, words: Words) -> str:
+def _describe(value: Any, look: _Look) -> str:
     match value:
         case None:
             return "null"
@@ -173,20 +205,24 @@ def _describe(value: Any, words: Words) -> str:
             return "sequence"
         case dict():
             return "map"
-        case int() if words is Words.FULL:
+        case int() if look.words is Words.FULL:
             return f"integer `{value}`"
-        case float() if words is Words.FULL:
+        case float() if look.words is Words.FULL:
             return f"floating point `{value}`"
         case _:
             return "number"
 
 
+_MOST_QUOTED = 4096
+"""Characters of a text that an error repeats where they have to be looked at one by one."""
+
 _ESCAPES = {'"': '\\"', "\\": "\\\\", "\n": "\\n", "\r": "\\r", "\t": "\\t", "\0": "\\0"}
 
 
 def quote(text: str) -> str:
-    """The text in quotes, with what cannot be seen spelled out."""
-    return '"' + "".join(map(_visible, text)) + '"'
+    """The text in quotes, with what cannot be seen spelled out; a long one is cut."""
+    shown = "".join(map(_visible, text[:_MOST_QUOTED]))
+    return f'"{shown}"' if len(text) <= _MOST_QUOTED else f'"{shown}"...'
 
 
 def _visible(char: str) -> str:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import islice
 from typing import Annotated, Any, ClassVar
@@ -18,7 +18,17 @@ import msgspec
 from .complaint import Misfit, fit
 from .scan import MOST_NESTED, MOST_VALUES, Malformed, scan, trailing
 
-__all__ = ["ErrorBody", "Id", "Malformed", "Message", "Notification", "Request", "Response", "TraceContext"]
+__all__ = [
+    "Envelope",
+    "ErrorBody",
+    "Id",
+    "Malformed",
+    "Message",
+    "Notification",
+    "Request",
+    "Response",
+    "TraceContext",
+]
 
 Id = int | str
 
@@ -296,13 +306,13 @@ def _integers(value: Any) -> Iterator[int]:
 # Out.
 
 
-class Parts(list[bytes]):
+class JsonParts(list[bytes]):
     """A result that is JSON already, in parts that are large enough not to be joined."""
 
 
 def result(key: Id, value: Any) -> Sequence[bytes]:
     """The answer to a request that worked, in parts."""
-    if type(value) is Parts:
+    if type(value) is JsonParts:
         return (b'{"id":%b,"result":' % _encode(key), *value, b"}")
     if type(key) is int:
         return (b'{"id":%d,"result":%b}' % (key, _encode(value)),)
@@ -320,3 +330,27 @@ def error(key: Id, code: int, message: str, data: Any = None) -> bytes:
     if data is not None:
         body["data"] = data
     return b'{"error":%b,"id":%b}' % (_encode(body), _encode(key))
+
+
+# Both.
+
+
+@dataclass(frozen=True, slots=True)
+class Envelope:
+    """How a dialect wraps its messages.  Another envelope is another value of this class."""
+
+    decode: Callable[[bytes], Message]
+    """From the text of a message; raises ``Malformed``."""
+    result: Callable[[Id, Any], Sequence[bytes]] = result
+    """The answer to a request that succeeded, in parts."""
+    around: Callable[[Id], tuple[bytes, bytes]] = around
+    """The bytes before and after a result that is sent piece by piece."""
+    error: Callable[[Id, int, str, Any], bytes] = error
+    """The answer to a request that failed: identifier, code, message and data."""
+
+
+STRICT = Envelope(decode)
+"""Refuses a message in which any object has a key twice."""
+
+LOOSE = Envelope(decode_loosely)
+"""Lets the last of two equal keys win, except in the message itself."""

@@ -113,15 +113,18 @@ _MASKING = {4: "frames from a client must be masked", 0: "frames from a server m
 class FrameReader:
     """Turns bytes into frames of control and whole messages."""
 
-    __slots__ = ("_frame_limit", "_key", "_message", "_message_limit", "_op", "_partial", "parsed")
+    __slots__ = ("_key", "_limit", "_message", "_op", "_partial", "parsed")
 
-    def __init__(self, frame_limit: int, message_limit: int, *, masked: bool = True) -> None:
-        """``masked`` says whose frames these are: those of clients are, those of servers are not."""
+    def __init__(self, limit: int, *, masked: bool = True) -> None:
+        """
+        Args:
+            limit: Bytes of a message, over all its frames.  One frame may have as many.
+            masked: Whose frames these are: those of clients are masked, those of servers are not.
+        """
         self._key = 4 if masked else 0  # Bytes of it.
         self.parsed = 0
         """How much of what was given last is done with."""
-        self._frame_limit = frame_limit
-        self._message_limit = message_limit
+        self._limit = limit
         # Made when first needed: an idle connection holds neither.
         self._partial: bytearray | None = None
         self._message: bytearray | None = None
@@ -141,7 +144,7 @@ class FrameReader:
         if self._partial is not None:
             self._partial += data
             data = memoryview(self._partial)
-        at, size, key, most = 0, len(data), self._key, self._frame_limit
+        at, size, key, most = 0, len(data), self._key, self._limit
         masked = key != 0
         while size - at >= 2:
             first, second = data[at], data[at + 1]
@@ -202,11 +205,8 @@ class FrameReader:
             return
         if (op == CONTINUATION) is (self._message is None):
             raise Violation(CloseCode.PROTOCOL_ERROR, "fragments are out of order")
-        if length > self._frame_limit:
-            reason = f"frame of {length} bytes is over the limit of {self._frame_limit}"
-            raise Violation(CloseCode.TOO_BIG, reason, limit="connection.frame_bytes")
-        if self._message is not None and len(self._message) + length > self._message_limit:
-            reason = f"message is over the limit of {self._message_limit} bytes"
+        if (0 if self._message is None else len(self._message)) + length > self._limit:
+            reason = f"message is over the limit of {self._limit} bytes"
             raise Violation(CloseCode.TOO_BIG, reason, limit="connection.message_bytes")
 
     def _fragment(self, op: int, payload: bytes, *, final: bool) -> Iterator[tuple[int, bytes]]:

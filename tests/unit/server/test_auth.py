@@ -20,7 +20,7 @@ from holdfast.server.auth import (
     REASONS,
     Auth,
     CapabilityAuth,
-    Denied,
+    NotAdmitted,
 )
 from tests.fakes.tokens import NOW, SECRET, asked, claimed, part, sealed, shown, signature, signed
 
@@ -50,7 +50,7 @@ def test_the_words_are_those_of_the_protocol() -> None:
 
 @pytest.mark.parametrize(("words", "reason"), REASONS.items())
 def test_a_metric_has_one_word_for_each(words: str, reason: str) -> None:
-    assert Denied(words).reason == reason
+    assert NotAdmitted(words).reason == reason
     assert reason.isalpha()
 
 
@@ -242,7 +242,7 @@ def test_neither_an_error_nor_the_log_shows_a_token_or_a_secret(
 ) -> None:
     caplog.set_level(logging.DEBUG)
 
-    with pytest.raises(Denied) as caught:
+    with pytest.raises(NotAdmitted) as caught:
         auth.admit(f"Bearer {text}")
 
     # As somebody would log it, with what it came from; a frame's line of source is no secret.

@@ -9,11 +9,10 @@ import pytest
 
 from holdfast.config import ConnectionLimits
 from holdfast.dialects.dialect import Client as DialectClient
-from holdfast.dialects.dialect import WireError
 from holdfast.server.connection import Connection
 from holdfast.telemetry import Tally
 from tests.fakes.client import Client
-from tests.fakes.endpoint import MemoryChannel, ToyConversation, ToyEndpoint, introduce, request
+from tests.fakes.endpoint import MemoryChannel, ToyConversation, ToyEndpoint, deliver, introduce, request
 from tests.fakes.server import eventually, inside
 
 LIMITS = ConnectionLimits(unsent_bytes=100)
@@ -57,8 +56,8 @@ async def test_what_is_no_message_is_answered_and_the_connection_stays() -> None
     """The dialect chooses the words, the identifier is nobody's."""
     talk = Talk()
 
-    talk.connection.receive(b"{")
-    talk.connection.receive(request(1, "plain", "a"))
+    deliver(talk.connection, b"{")
+    deliver(talk.connection, request(1, "plain", "a"))
 
     assert talk.channel.sent[0]["id"] == -1
     assert talk.channel.sent[0]["error"]["message"].startswith("malformed: ")
@@ -69,7 +68,7 @@ async def test_a_notification_reaches_the_dialect() -> None:
     """It is not answered."""
     talk = Talk()
 
-    talk.connection.receive(b'{"method":"hello"}')
+    deliver(talk.connection, b'{"method":"hello"}')
 
     assert (talk.toy.told, talk.channel.sent) == (["hello"], [])
 
@@ -82,8 +81,8 @@ async def test_a_breach_ends_the_connection_and_says_why(message: bytes, reason:
     """What comes behind it is not heard any more."""
     talk = Talk()
 
-    talk.connection.receive(message)
-    talk.connection.receive(request(1, "plain", "a"))
+    deliver(talk.connection, message)
+    deliver(talk.connection, request(1, "plain", "a"))
 
     assert talk.channel.ends == [(reason, False)]
     assert talk.toy.told == ["ended"]
@@ -115,8 +114,8 @@ async def test_the_first_message_decides_whom_a_client_talks_to() -> None:
     connection = Connection(channel, choosy, telemetry=Tally(), limits=LIMITS, on_end=lambda ended: None)
     before = len(choosy.conversations) + len(other.conversations)
 
-    connection.receive(request(1, "plain", "other"))
-    connection.receive(request(2, "plain", "any"))
+    deliver(connection, request(1, "plain", "other"))
+    deliver(connection, request(2, "plain", "any"))
 
     assert before == 0
     assert choosy.first == [request(1, "plain", "other")]
@@ -129,7 +128,7 @@ async def test_a_first_message_that_is_none_begins_a_conversation_too() -> None:
     endpoint, channel = ToyEndpoint(), MemoryChannel()
     connection = Connection(channel, endpoint, telemetry=Tally(), limits=LIMITS, on_end=lambda ended: None)
 
-    connection.receive(b"{")
+    deliver(connection, b"{")
 
     assert len(endpoint.conversations) == 1
     assert channel.sent[0]["id"] == -1
@@ -142,7 +141,7 @@ async def test_a_client_that_is_behind_before_it_said_anything_is_known_to_be() 
     channel.congested = True
 
     connection.congested()
-    connection.receive(b'{"method":"hello"}')
+    deliver(connection, b'{"method":"hello"}')
 
     assert endpoint.conversations[0].told == ["congested", "hello"]
 
@@ -155,7 +154,7 @@ async def test_a_connection_without_a_message_ends_quietly() -> None:
     connection.drained()
     connection.lost()
     await connection.finished()
-    connection.receive(request(1, "plain", "a"))
+    deliver(connection, request(1, "plain", "a"))
 
     assert (endpoint.conversations, ended) == ([], [connection])
 
@@ -168,7 +167,7 @@ class TextOnly(ToyConversation):
 
     binary = False
 
-    def malformed(self, detail: str) -> WireError | None:
+    def malformed(self, detail: str) -> bytes | None:
         return None
 
 
@@ -189,9 +188,9 @@ def text_only() -> tuple[Connection, MemoryChannel]:
 async def test_binary_messages_are_passed_over_where_the_dialect_has_none() -> None:
     connection, channel = text_only()
 
-    connection.receive(request(1, "plain", "text"))
-    connection.receive(request(2, "plain", "binary"), binary=True)
-    connection.receive(request(3, "plain", "text"))
+    deliver(connection, request(1, "plain", "text"))
+    deliver(connection, request(2, "plain", "binary"), binary=True)
+    deliver(connection, request(3, "plain", "text"))
 
     assert channel.results == ["plain text"] * 2
     assert [message["id"] for message in channel.sent] == [1, 3]
@@ -201,8 +200,8 @@ async def test_the_first_message_is_passed_over_too_if_it_is_binary() -> None:
     """A dialect that takes no binary messages takes none from the beginning."""
     connection, channel = text_only()
 
-    connection.receive(request(1, "plain", "binary"), binary=True)
-    connection.receive(request(2, "plain", "text"))
+    deliver(connection, request(1, "plain", "binary"), binary=True)
+    deliver(connection, request(2, "plain", "text"))
 
     assert [message["id"] for message in channel.sent] == [2]
 
@@ -210,7 +209,7 @@ async def test_the_first_message_is_passed_over_too_if_it_is_binary() -> None:
 async def test_binary_messages_are_messages_where_the_dialect_takes_them() -> None:
     talk = Talk()
 
-    talk.connection.receive(request(1, "plain", "a"), binary=True)
+    deliver(talk.connection, request(1, "plain", "a"), binary=True)
 
     assert talk.channel.results == ["plain a"]
 
@@ -222,9 +221,9 @@ async def test_what_is_no_message_is_logged_where_the_dialect_does_not_answer(
     connection, channel = text_only()
 
     with caplog.at_level(logging.WARNING):
-        connection.receive(b"{")
-        connection.receive(b"}")
-        connection.receive(request(1, "plain", "a"))
+        deliver(connection, b"{")
+        deliver(connection, b"}")
+        deliver(connection, request(1, "plain", "a"))
 
     assert channel.results == ["plain a"]
     (message,) = caplog.messages
@@ -240,7 +239,7 @@ async def test_a_peer_that_does_not_read_is_not_read_either() -> None:
     talk.channel.congested, talk.channel.unsent = True, 101
 
     for number in range(3):
-        talk.connection.receive(request(number, "plain", str(number)))
+        deliver(talk.connection, request(number, "plain", str(number)))
     before = list(talk.channel.sent)
     talk.channel.congested, talk.channel.unsent = False, 0
     talk.connection.drained()
@@ -257,7 +256,7 @@ async def test_a_peer_a_little_behind_is_still_served() -> None:
     talk.channel.congested, talk.channel.unsent = True, 100
 
     talk.connection.congested()
-    talk.connection.receive(request(1, "plain", "a"))
+    deliver(talk.connection, request(1, "plain", "a"))
 
     assert talk.channel.results == ["plain a"]
     assert talk.toy.told == ["congested", "plain a"]
@@ -269,7 +268,7 @@ async def test_answers_that_fill_the_channel_again_stop_the_taking_in() -> None:
     talk = Talk()
     talk.channel.congested, talk.channel.unsent = True, 101
     for number in range(3):
-        talk.connection.receive(request(number, "plain", str(number)))
+        deliver(talk.connection, request(number, "plain", str(number)))
 
     talk.channel.unsent = 100
     write = talk.channel.write
@@ -278,8 +277,8 @@ async def test_answers_that_fill_the_channel_again_stop_the_taking_in() -> None:
         write(*parts)
         talk.channel.unsent = 101
 
-    assert talk.connection._dispatch is not None
-    talk.connection._dispatch._send = fill
+    assert talk.connection._calls is not None
+    talk.connection._calls.send = fill
     talk.connection.drained()
 
     assert talk.channel.results == ["plain 0"]
@@ -292,8 +291,8 @@ async def test_answers_that_fill_the_channel_again_stop_the_taking_in() -> None:
 async def test_a_lost_connection_gives_up_what_waits_and_ends_once() -> None:
     """When a connection ends, every task it owned has ended too."""
     talk = Talk()
-    talk.connection.receive(request(1, "wait", "a"))
-    talk.connection.receive(request(2, "wait", "b"))
+    deliver(talk.connection, request(1, "wait", "a"))
+    deliver(talk.connection, request(2, "wait", "b"))
     await turn()
 
     talk.connection.lost()
@@ -309,10 +308,22 @@ async def test_a_lost_connection_gives_up_what_waits_and_ends_once() -> None:
     assert talk.active == 0
 
 
+async def test_what_has_begun_is_given_up_though_its_task_has_not() -> None:
+    """A request and the end of its connection may come in one packet, and no task runs in between."""
+    talk = Talk()
+
+    deliver(talk.connection, request(1, "wait", "a"))
+    deliver(talk.connection, b'{"method":"breach"}')
+    async with asyncio.timeout(10):
+        await talk.connection.finished()
+
+    assert talk.toy.told == ["wait a", "ended", "cancelled a"]
+
+
 async def test_a_start_goes_on_when_its_connection_is_lost() -> None:
     """The client asked for it, and may come back for it."""
     talk = Talk()
-    talk.connection.receive(request(1, "start", "p"))
+    deliver(talk.connection, request(1, "start", "p"))
     await turn()
 
     talk.connection.lost()

@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import AsyncGenerator
 
 import pytest
 
 from holdfast.config import ConnectionLimits
+from holdfast.dialects.dialect import LongResult
 from holdfast.errors import FileFailed
 from holdfast.server.connection import Connection
 from holdfast.telemetry import Tally
-from tests.fakes.endpoint import MemoryChannel, ToyConversation, ToyEndpoint, introduce, request
+from tests.fakes.endpoint import MemoryChannel, ToyConversation, ToyEndpoint, deliver, introduce, request
 
 
 class Talk:
@@ -30,7 +32,7 @@ class Talk:
         self.toy: ToyConversation = introduce(self.connection, endpoint)
 
     async def ask(self, number: int, name: str) -> None:
-        self.connection.receive(request(number, "long", name))
+        deliver(self.connection, request(number, "long", name))
         await turn()
         await self.give(name, "begin")
 
@@ -135,3 +137,61 @@ async def test_when_the_connection_is_lost_everything_is_let_go_of(waiting: str)
 
     assert {"closed a", "closed b"} <= set(talk.toy.told)
     assert talk.channel.sent == []
+
+
+# Those that nobody asked for.
+
+
+def long_message(talk: Talk, name: str) -> LongResult:
+    async def pieces() -> AsyncGenerator[bytes, None]:
+        while piece := await talk.toy.passed(name):
+            yield piece.encode()
+
+    return LongResult(b'{"method":"', pieces(), b'"}', lambda: talk.toy.told.append(f"closed {name}"))
+
+
+async def test_a_long_message_begins_when_it_is_sent() -> None:
+    """So that what is sent next comes behind it."""
+    talk = Talk()
+
+    talk.connection.send_long(long_message(talk, "a"))
+    begun = list(talk.channel.pieces)
+    await talk.give("a", "x")
+    await talk.give("a", "")
+
+    assert begun == [b'{"method":"']
+    assert talk.channel.sent == [{"method": "x"}]
+    assert talk.toy.told[-1] == "closed a"
+    await talk.end()
+
+
+@pytest.mark.parametrize("ended", [False, True])
+async def test_a_long_message_is_let_go_of_with_the_connection(*, ended: bool) -> None:
+    talk = Talk()
+    if ended:
+        await talk.end()
+
+    talk.connection.send_long(long_message(talk, "a"))
+    await talk.end()
+
+    assert (talk.toy.told[-1], talk.channel.sent) == ("closed a", [])
+
+
+@pytest.mark.parametrize("waiting", ["piece", "room"])
+async def test_a_long_answer_to_a_start_is_let_go_of_with_the_connection(waiting: str) -> None:
+    """Its task goes on without the connection, and must not wait for it."""
+    talk = Talk()
+    deliver(talk.connection, request(1, "long start", "a"))
+    await turn()
+    await talk.give("a", "begin")
+    if waiting == "room":
+        talk.channel.full = True
+        await talk.give("a", "x")
+
+    talk.connection.lost()
+    if waiting == "piece":
+        await talk.give("a", "y")
+    async with asyncio.timeout(10):
+        await talk.connection.finished()
+
+    assert (talk.toy.told[-1], talk.channel.sent) == ("closed a", [])

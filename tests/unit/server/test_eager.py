@@ -137,3 +137,40 @@ async def test_a_rest_that_is_dropped_while_it_waits_cleans_up() -> None:
     steps.close()
 
     assert seen == ["cleaned up"]
+
+
+async def test_a_task_that_is_cancelled_before_its_first_step_cleans_up() -> None:
+    """What was begun before there was a task is not left behind."""
+    seen: list[str] = []
+    rest = run_ahead(wait_twice(asyncio.Event(), asyncio.Event(), seen))
+    assert isinstance(rest, Rest)
+
+    task = asyncio.create_task(rest)
+    task.cancel()
+
+    with pytest.raises(asyncio.CancelledError):
+        await task
+    assert seen == ["cleaned up"]
+
+
+async def test_a_rest_can_be_the_coroutine_of_a_task() -> None:
+    first, second, seen = asyncio.Event(), asyncio.Event(), list[str]()
+    rest = run_ahead(wait_twice(first, second, seen))
+    assert isinstance(rest, Rest)
+
+    task = asyncio.create_task(rest)
+    first.set()
+    second.set()
+
+    assert await task == "done"
+    assert seen == ["first", "cleaned up"]
+
+
+async def test_a_rest_that_no_task_has_taken_can_be_closed() -> None:
+    seen: list[str] = []
+    rest = run_ahead(wait_twice(asyncio.Event(), asyncio.Event(), seen))
+    assert isinstance(rest, Rest)
+
+    rest.close()
+
+    assert seen == ["cleaned up"]

@@ -5,11 +5,13 @@ from __future__ import annotations
 import re
 from datetime import UTC, datetime
 from email.utils import format_datetime, parsedate_to_datetime
+from typing import Any
 
 import pytest
 
 from holdfast.principal import ANYBODY
-from holdfast.server.http import Reply, Routes, reply
+from holdfast.server.http import Reply, reply
+from holdfast.server.routes import HttpAnswer, Route, Routes
 from holdfast.wire.http import BadHead, read_head
 
 ROUTES = Routes(healthz=False)
@@ -266,17 +268,50 @@ def test_a_body_of_unknown_length_is_refused(fields: dict[str, str]) -> None:
         asked("POST /", fields)
 
 
-# Figures.
+# Routes.
 
 
-def test_figures_are_shown_where_there_are_any() -> None:
-    """The version of the format is what a scraper goes by."""
-    routes = Routes(healthz=False, metrics=lambda: b"x 1\n")
-    kind = "content-type: text/plain; version=0.0.4; charset=utf-8\r\n"
-    shown = f"HTTP/1.1 200 OK\r\n{kind}content-length: 4\r\ndate: D\r\n\r\n"
+def figures(**facts: Any) -> Routes:
+    answer = HttpAnswer(b"x 1\n", fields={"content-type": "text/x"})
+    return Routes(healthz=False, table=(Route("/figures", lambda call: answer, **facts),))
 
-    assert text_of(asked("GET /metrics?x=1", routes=routes)) == shown + "x 1\n"
-    assert text_of(asked("HEAD /metrics", routes=routes)) == shown
+
+def test_a_route_that_need_not_wait_is_answered_at_once() -> None:
+    shown = "HTTP/1.1 200 OK\r\ncontent-type: text/x\r\ncontent-length: 4\r\ndate: D\r\n\r\n"
+
+    assert text_of(asked("GET /figures?x=1", routes=figures())) == shown + "x 1\n"
+    assert text_of(asked("HEAD /figures", routes=figures())) == shown
     refused = plain("405 Method Not Allowed", fields="allow: GET,HEAD\r\n")
-    assert text_of(asked("POST /metrics", routes=routes)) == refused
-    assert text_of(asked("GET /metrics")) == plain("404 Not Found")
+    assert text_of(asked("POST /figures", routes=figures())) == refused
+    assert text_of(asked("GET /figures")) == plain("404 Not Found")
+
+
+def test_a_route_says_which_methods_it_takes() -> None:
+    routes = figures(methods=("POST", "GET"))
+
+    assert text_of(asked("POST /figures", routes=routes)).endswith("\r\n\r\nx 1\n")
+    refused = plain("405 Method Not Allowed", fields="allow: POST,GET,HEAD\r\n")
+    assert text_of(asked("PUT /figures", routes=routes)) == refused
+
+
+def test_a_route_may_be_everything_below_a_path() -> None:
+    routes = Routes(
+        healthz=False,
+        table=(
+            Route("/a/b", lambda call: HttpAnswer(b"b")),
+            Route("/a/*", lambda call: HttpAnswer(call.head.path.encode())),
+        ),
+    )
+
+    texts = {path: text_of(asked(f"GET {path}", routes=routes)) for path in ("/a/b", "/a/c/d", "/a/", "/a")}
+
+    bodies = {path: text.partition("\r\n\r\n")[2] for path, text in texts.items()}
+    assert bodies == {"/a/b": "b", "/a/c/d": "/a/c/d", "/a/": "/a/", "/a": ""}
+    assert texts["/a"] == NOT_FOUND
+
+
+def test_pages_of_others_are_refused_unless_a_route_takes_them() -> None:
+    fields = {"Origin": "http://x"}
+
+    assert text_of(asked("GET /figures", fields, figures())) == FORBIDDEN
+    assert text_of(asked("GET /figures", fields, figures(origins=True))).endswith("x 1\n")

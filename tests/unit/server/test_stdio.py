@@ -7,6 +7,7 @@ import contextlib
 import json
 import os
 from collections.abc import AsyncIterator
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -26,15 +27,16 @@ LIMITS = ConnectionLimits(message_bytes=1000, output_bytes=1000, close_seconds=0
 class Talk:
     """A channel that serves the toy dialect."""
 
-    def __init__(self) -> None:
+    def __init__(self, limits: ConnectionLimits) -> None:
         loop = asyncio.get_running_loop()
+        self._limits = limits
         self.ended = asyncio.Event()
         self.poller = Poller()
         self.poller.attach(loop)
         self._endpoint = ToyEndpoint()
         self.channel = StdioChannel(
             self._connect,
-            limits=LIMITS,
+            limits=limits,
             loop=loop,
             poller=self.poller,
             on_end=self.ended.set,
@@ -44,7 +46,7 @@ class Talk:
 
     def _connect(self, channel: StdioChannel) -> Connection:
         connection = Connection(
-            channel, self._endpoint, telemetry=Silent(), limits=LIMITS, on_end=lambda connection: None
+            channel, self._endpoint, telemetry=Silent(), limits=self._limits, on_end=lambda connection: None
         )
         introduce(connection, self._endpoint)
         return connection
@@ -55,9 +57,9 @@ class Talk:
 
 
 @contextlib.asynccontextmanager
-async def talk(source: int, output: int) -> AsyncIterator[Talk]:
+async def talk(source: int, output: int, limits: ConnectionLimits = LIMITS) -> AsyncIterator[Talk]:
     """A channel on two descriptors, which stay the caller's."""
-    opened = Talk()
+    opened = Talk(limits)
     await opened.channel.open(source, output)
     try:
         yield opened
@@ -139,20 +141,33 @@ async def test_the_last_line_needs_no_end(pipes: Pipes) -> None:
     assert pipes.hear() == [{"id": 1, "result": "plain a"}]
 
 
+@pytest.mark.parametrize("turn_seconds", [60.0, -1.0], ids=["in one turn", "in turns"])
 @pytest.mark.parametrize(
     "data",
     [b"\xff\xfe\n", b"x" * 1001, b"x" * 1001 + b"\n", b'{"method":"breach"}\n'],
     ids=["not UTF-8", "too long", "too long with its end", "breach"],
 )
-async def test_what_cannot_be_read_on_ends_the_channel(pipes: Pipes, data: bytes) -> None:
+async def test_what_cannot_be_read_on_ends_the_channel(
+    pipes: Pipes, data: bytes, turn_seconds: float
+) -> None:
     """What came before it is answered, what comes after is not; the end of input may follow at any time."""
-    async with talk(pipes.source, pipes.output) as opened:
-        pipes.say(request(1, "plain", "a") + b"\n" + data)
+    before = b"".join(request(number, "plain", "a") + b"\n" for number in range(3))
+    async with talk(pipes.source, pipes.output, replace(LIMITS, turn_seconds=turn_seconds)) as opened:
+        pipes.say(before + data + b"\n" + request(3, "plain", "b") + b"\n")
         await until_end(opened)
-        pipes.say(b"\n" + request(2, "plain", "b") + b"\n")
+        pipes.say(b"\n" + request(4, "plain", "b") + b"\n")
         pipes.hang_up()
 
-    assert pipes.hear() == [{"id": 1, "result": "plain a"}]
+    assert pipes.hear() == [{"id": number, "result": "plain a"} for number in range(3)]
+
+
+async def test_a_last_line_without_an_end_comes_behind_what_waits_for_its_turn(pipes: Pipes) -> None:
+    async with talk(pipes.source, pipes.output, replace(LIMITS, turn_seconds=-1.0)) as opened:
+        pipes.say(b"\n".join(request(number, "plain", "a") for number in range(3)))
+        pipes.hang_up()
+        await until_end(opened)
+
+    assert pipes.hear() == [{"id": number, "result": "plain a"} for number in range(3)]
 
 
 async def test_too_long_a_line_right_before_the_end_of_input_is_no_failure(pipes: Pipes) -> None:

@@ -285,3 +285,47 @@ def test_what_may_be_absent_or_null_is_taken_as_either() -> None:
         count=None, labels={"a": None}
     )
     assert fit({"count": -5, "place": "/"}, Drawing) == Drawing(count=-5, place="/")
+
+
+def test_a_long_text_is_quoted_in_part() -> None:
+    """What cannot be seen is looked for character by character, and a message may be 64 MiB long."""
+    assert quote("x" * 4096) == '"' + "x" * 4096 + '"'
+    assert quote("\x7f" * 5000) == '"' + "\\u{7f}" * 4096 + '"...'
+
+
+SEEN: list[str] = []
+
+
+class Texts(msgspec.Struct):
+    """Texts whose check remembers them."""
+
+    texts: list[Annotated[str, msgspec.Meta(extra={"complain": SEEN.append})]]
+    last: int
+
+
+def test_checks_of_texts_are_given_so_much_for_one_complaint() -> None:
+    """They run on the loop: a client must not have millions of characters looked at for its mistake."""
+    SEEN.clear()
+
+    found = complain({"texts": ["x" * 1000] * 1000, "last": "no number"}, Texts)
+
+    assert sum(map(len, SEEN)) == 65_000
+    assert found is None  # What is wrong behind that is told in the decoder's own words.
+    with pytest.raises(Misfit, match=r"Expected `int`, got `str` - at `\$.last`"):
+        fit({"texts": ["x" * 1000] * 1000, "last": "no number"}, Texts)
+
+
+@pytest.mark.parametrize("holder", ["ports", "labels"])
+def test_so_many_elements_are_looked_at_for_one_complaint(holder: str) -> None:
+    """The first misfit is named in our words if it is among them, and in the decoder's if it is not."""
+
+    def words(at: int) -> str:
+        good: Any = 1 if holder == "ports" else "x"
+        elements = [*[good] * at, None, *[good] * 10]
+        value = elements if holder == "ports" else {str(key): each for key, each in enumerate(elements)}
+        with pytest.raises(Misfit) as caught:
+            fit({"someName": "x", "inner": {"size": 1}, holder: value}, Outer)
+        return str(caught.value)
+
+    assert words(4095).startswith("invalid type: null, expected ")
+    assert words(4096).startswith("Expected ")

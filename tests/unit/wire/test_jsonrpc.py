@@ -364,7 +364,7 @@ def test_a_result_that_is_json_already_is_passed_on_in_its_parts(key: jsonrpc.Id
     """Large answers are not copied once more to be joined."""
     large = b"x" * 1000
 
-    parts = jsonrpc.result(key, jsonrpc.Parts([b'{"chunk":"', large, b'"}']))
+    parts = jsonrpc.result(key, jsonrpc.JsonParts([b'{"chunk":"', large, b'"}']))
 
     assert b"".join(parts) == start + b'"result":{"chunk":"' + large + b'"}}'
     assert any(part is large for part in parts)

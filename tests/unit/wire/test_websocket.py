@@ -41,8 +41,8 @@ def frame(op: int, payload: bytes = b"", *, final: bool = True) -> bytes:
     return bytes(head) + MASK + masked(payload)
 
 
-def reader(*, frame_limit: int = 1000, message_limit: int = 3000) -> FrameReader:
-    return FrameReader(frame_limit=frame_limit, message_limit=message_limit)
+def reader(*, limit: int = 3000) -> FrameReader:
+    return FrameReader(limit)
 
 
 def read(frames: FrameReader, chunks: Iterable[bytes]) -> list[Event]:
@@ -114,13 +114,11 @@ def test_a_length_may_be_written_with_more_bytes_than_it_needs(size: int) -> Non
     payload = b"x" * size
     long_form = b"\x81\xff" + size.to_bytes(8, "big") + MASK + masked(payload)
 
-    assert read(reader(frame_limit=1 << 20), [long_form]) == [(TEXT, payload)]
-    assert read(reader(frame_limit=1 << 20), [long_form[:5], long_form[5:12], long_form[12:]]) == [
-        (TEXT, payload)
-    ]
+    assert read(reader(limit=1 << 20), [long_form]) == [(TEXT, payload)]
+    assert read(reader(limit=1 << 20), [long_form[:5], long_form[5:12], long_form[12:]]) == [(TEXT, payload)]
     if size < 65_536:
         middle_form = b"\x81\xfe" + size.to_bytes(2, "big") + MASK + masked(payload)
-        assert read(reader(frame_limit=1 << 20), [middle_form]) == [(TEXT, payload)]
+        assert read(reader(limit=1 << 20), [middle_form]) == [(TEXT, payload)]
 
 
 def test_a_character_may_be_cut_between_fragments() -> None:
@@ -139,7 +137,7 @@ def test_a_message_may_come_in_any_number_of_fragments() -> None:
         frame(CONTINUATION, b"end"),
     ]
 
-    assert read(reader(message_limit=3), [b"".join(parts)]) == [(TEXT, b"end")]
+    assert read(reader(limit=3), [b"".join(parts)]) == [(TEXT, b"end")]
 
 
 # What may not be.
@@ -157,8 +155,8 @@ def test_a_message_may_come_in_any_number_of_fragments() -> None:
         (b"\x89\xfe\x00\x7e", 1002, "a control frame is too long or fragmented"),
         (b"\x09\x80", 1002, "a control frame is too long or fragmented"),
         (b"\x80\x80", 1002, "fragments are out of order"),
-        (b"\x82\xfe\x03\xe9", 1009, "frame of 1001 bytes is over the limit of 1000"),
-        (b"\x81\xff\x80" + bytes(7), 1009, f"frame of {1 << 63} bytes is over the limit of 1000"),
+        (b"\x82\xfe\x0b\xb9", 1009, "message is over the limit of 3000 bytes"),
+        (b"\x81\xff\x80" + bytes(7), 1009, "message is over the limit of 3000 bytes"),
     ],
 )
 def test_a_frame_is_refused_by_its_header_alone(data: bytes, code: int, reason: str) -> None:
@@ -197,29 +195,29 @@ def test_what_came_before_a_violation_is_still_given() -> None:
 def test_a_message_takes_no_more_memory_for_coming_in_many_fragments() -> None:
     """The smaller the fragments, the more an object for each would cost."""
     data = memoryview(frame(TEXT, b"ab", final=False) + frame(CONTINUATION, b"cd", final=False) * 10_000)
-    reader = FrameReader(frame_limit=100, message_limit=len(data))
+    reader = FrameReader(len(data))
 
     assert peak_memory(lambda: list(reader.feed(data))) < 200_000
 
 
 def test_a_frame_of_exactly_the_limit_passes() -> None:
-    assert read(reader(frame_limit=200), [frame(BINARY, b"x" * 200)]) == [(BINARY, b"x" * 200)]
+    assert read(reader(limit=200), [frame(BINARY, b"x" * 200)]) == [(BINARY, b"x" * 200)]
 
 
-@pytest.mark.parametrize("size", [16 << 20, (16 << 20) + 1])
-def test_the_limit_of_the_protocol_is_applied_to_short_texts_too(size: int) -> None:
-    """The common case skips most checks; it must not skip this one."""
-    frames = reader(frame_limit=16 << 20, message_limit=64 << 20)
+@pytest.mark.parametrize("size", [64 << 20, (64 << 20) + 1])
+def test_one_frame_may_be_as_long_as_a_message_and_no_longer(size: int) -> None:
+    """The common case, one frame of text, skips most checks; it must not skip this one."""
+    frames = reader(limit=64 << 20)
     data = b"\x81\xff" + size.to_bytes(8, "big")
 
-    if size > 16 << 20:
+    if size > 64 << 20:
         assert violation(data, frames)[0] is CloseCode.TOO_BIG
     else:
         assert read(frames, [data]) == []
 
 
 def test_a_message_is_bounded_over_all_its_fragments() -> None:
-    frames, first = reader(frame_limit=10, message_limit=15), frame(TEXT, b"x" * 10, final=False)
+    frames, first = reader(limit=15), frame(TEXT, b"x" * 10, final=False)
 
     assert read(frames, [first, frame(CONTINUATION, b"y" * 5)]) == [(TEXT, b"x" * 10 + b"y" * 5)]
     assert read(frames, [first]) == []

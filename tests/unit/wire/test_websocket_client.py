@@ -25,8 +25,8 @@ from holdfast.wire.websocket import (
 SIZES = (0, 1, 125, 126, 65_535, 65_536, 70_000)
 
 
-def reader(*, frame: int = 1 << 20, message: int = 1 << 20) -> FrameReader:
-    return FrameReader(frame_limit=frame, message_limit=message, masked=False)
+def reader(*, limit: int = 1 << 20) -> FrameReader:
+    return FrameReader(limit, masked=False)
 
 
 def frame(op: int, payload: bytes = b"", *, final: bool = True) -> bytes:
@@ -54,7 +54,7 @@ def fed(data: bytes, step: int, frames: FrameReader | None = None) -> list[tuple
 def test_what_a_client_sends_is_what_a_server_reads(op: int, size: int) -> None:
     """The mask is there, as the standard wants it, and changes nothing."""
     payload = b"x" * size
-    server = FrameReader(frame_limit=1 << 20, message_limit=1 << 20)
+    server = FrameReader(1 << 20)
 
     head = client_header(op, size)
 
@@ -122,7 +122,7 @@ def test_fragments_are_put_together_with_control_in_between(step: int) -> None:
         (b"\x01\x00\x81\x00", "fragments are out of order"),
         (b"\x09\x00", "a control frame is too long or fragmented"),
         (b"\x88\x7e\x00\x7e", "a control frame is too long or fragmented"),
-        (header(TEXT, 70_001), "frame of 70001 bytes is over the limit of 70000"),
+        (header(TEXT, 90_001), "message is over the limit of 90000 bytes"),
         (
             frame(TEXT, b"x" * 50_000, final=False) + header(CONTINUATION, 50_000),
             "message is over the limit of 90000 bytes",
@@ -131,6 +131,6 @@ def test_fragments_are_put_together_with_control_in_between(step: int) -> None:
 )
 def test_a_server_that_breaks_the_rules_is_found_out_by_the_header(data: bytes, reason: str) -> None:
     with pytest.raises(Violation) as caught:
-        fed(data, len(data), reader(frame=70_000, message=90_000))
+        fed(data, len(data), reader(limit=90_000))
 
     assert caught.value.reason == reason

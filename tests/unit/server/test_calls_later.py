@@ -12,7 +12,7 @@ from holdfast.dialects.dialect import Method
 from holdfast.errors import BadRequest
 from holdfast.server.connection import Connection
 from holdfast.telemetry import Silent
-from tests.fakes.endpoint import MemoryChannel, ToyConversation, ToyEndpoint, introduce, request
+from tests.fakes.endpoint import MemoryChannel, ToyConversation, ToyEndpoint, deliver, introduce, request
 
 
 class DeferringEndpoint(ToyEndpoint):
@@ -52,7 +52,7 @@ class Talk:
         """Send requests together, and let everything run that is ready to run."""
         for method, name in requests:
             self._count += 1
-            self.connection.receive(request(self._count, method, name))
+            deliver(self.connection, request(self._count, method, name))
         await turn()
 
     async def start(self, name: str) -> asyncio.Future[str]:

@@ -6,10 +6,11 @@ import pytest
 
 from holdfast.errors import LimitReached
 from holdfast.principal import ANYBODY
-from holdfast.server import door as doors
+from holdfast.server import http_phase
 from holdfast.server.auth import CapabilityAuth
-from holdfast.server.door import Door, full
-from holdfast.server.http import Reply, Routes
+from holdfast.server.http import Reply
+from holdfast.server.http_phase import HttpRequests, no_room
+from holdfast.server.routes import Routes
 from holdfast.wire import http
 from holdfast.wire.http import HEAD_LIMIT
 from tests.fakes.work import steps
@@ -22,14 +23,14 @@ READY = b"GET /readyz HTTP/1.1\r\nHost: x\r\n\r\n"
 
 
 class Scene:
-    """A door, what it answered, and whom it did not let in."""
+    """The HTTP phase of a socket, what it answered, and whom it did not let in."""
 
     def __init__(self, routes: Routes | None = None) -> None:
         self.refused: list[str] = []
-        self.door = Door(routes or Routes(healthz=True), self.refused.append)
+        self.http = HttpRequests(routes or Routes(healthz=True), self.refused.append)
 
     def send(self, *packets: bytes) -> list[Reply]:
-        return [reply for packet in packets for reply in self.door.receive(memoryview(packet))]
+        return [reply for packet in packets for reply in self.http.receive(memoryview(packet))]
 
 
 def status(reply: Reply) -> bytes:
@@ -47,7 +48,7 @@ def test_it_answers_until_somebody_is_let_through(packets: list[bytes]) -> None:
 
     assert (status(health), health.upgrade, health.close) == (b"200", None, False)
     assert (status(let_through), let_through.upgrade) == (b"101", ANYBODY)
-    assert scene.door.rest() == b"rest"
+    assert scene.http.rest() == b"rest"
 
 
 def test_whoever_is_not_let_in_is_told_why_and_may_try_again() -> None:
@@ -95,7 +96,7 @@ def test_a_head_that_comes_byte_by_byte_is_not_read_again_with_every_byte(
         looks += 1
         return read_head(data)
 
-    monkeypatch.setattr(doors, "read_head", counted)
+    monkeypatch.setattr(http_phase, "read_head", counted)
     scene = Scene()
     scene.send(*each(b"GET / HTTP/1.1\r\nx: " + b"y" * 5000))
 
@@ -104,7 +105,7 @@ def test_a_head_that_comes_byte_by_byte_is_not_read_again_with_every_byte(
 
 
 def test_a_full_server_names_the_limit() -> None:
-    data = full(LimitReached("connections", 3, name="connection.connections"))
+    data = no_room(LimitReached("connections", 3, name="connection.connections"))
 
     assert data.startswith(b"HTTP/1.1 503 ")
     assert data.endswith(b"limit reached: connections (3)")

@@ -9,10 +9,10 @@ from holdfast.config import ConnectionLimits
 from holdfast.server.connection import Connection
 from holdfast.telemetry import Tally
 from holdfast.tracing import LONGEST, Value, current
-from tests.fakes.endpoint import MemoryChannel, ToyEndpoint, introduce, request
+from tests.fakes.endpoint import MemoryChannel, ToyEndpoint, deliver, introduce, request
 from tests.fakes.server import eventually
 from tests.fakes.tracing import KeptTracer
-from tests.unit.server.test_dispatch import turn
+from tests.unit.server.test_calls import turn
 
 
 class Talk:
@@ -36,7 +36,7 @@ class Talk:
     def ask(self, method: str, params: Any = None, **trace: str) -> None:
         self._count += 1
         message = json.loads(request(self._count, method, params))
-        self.connection.receive(json.dumps({**message, "trace": trace or None}).encode())
+        deliver(self.connection, json.dumps({**message, "trace": trace or None}).encode())
 
     def told(self, name: str) -> tuple[Value | None, int]:
         """The result of the one request of that name, and how often its span was ended."""

@@ -12,11 +12,11 @@ from holdfast.config import ConnectionLimits
 from holdfast.errors import BadRequest
 from holdfast.server.connection import Connection
 from holdfast.telemetry import Silent, Tally, Telemetry
-from tests.fakes.endpoint import MemoryChannel, ToyConversation, ToyEndpoint, introduce, request
+from tests.fakes.endpoint import MemoryChannel, ToyConversation, ToyEndpoint, deliver, introduce, request
 
 
 class Talk:
-    """A connection in memory whose requests go through dispatch."""
+    """A connection in memory with a toy dialect."""
 
     def __init__(self, *, limits: ConnectionLimits | None = None, telemetry: Telemetry | None = None) -> None:
         self.channel = MemoryChannel()
@@ -33,7 +33,7 @@ class Talk:
 
     def ask(self, method: str, params: Any = None) -> None:
         self._count += 1
-        self.connection.receive(request(self._count, method, params))
+        deliver(self.connection, request(self._count, method, params))
 
     @property
     def answers(self) -> list[tuple[int, Any]]:
@@ -122,6 +122,20 @@ async def test_what_waited_for_a_failed_start_runs_all_the_same() -> None:
     await turn()
 
     assert talk.answers == [(1, "no such program"), (2, "plain p")]
+
+
+async def test_what_waited_for_a_start_is_refused_if_its_time_is_over() -> None:
+    """The client may have closed its session behind it."""
+    talk = Talk()
+    talk.ask("start", "p")
+    talk.ask("about", "p")
+    await turn()
+
+    talk.toy.shut = True
+    talk.toy.open("p")
+    await turn()
+
+    assert talk.answers == [(1, "done"), (2, "not now")]
 
 
 async def test_a_second_start_of_the_same_name_is_next_in_line_and_the_rest_waits_for_it() -> None:
@@ -380,3 +394,20 @@ async def test_a_request_that_a_limit_refuses_is_counted_under_that_limit() -> N
     assert tally.counts["holdfast_limit_refusals_total", "connection.waiting_requests"] == 1
     talk.toy.open("a")
     await turn()
+
+
+async def test_whoever_looks_for_stalls_knows_which_method_is_worked_on() -> None:
+    """When it comes, and when it goes on after a wait.  What we do not have is the client's own word."""
+    telemetry = Silent()
+    talk = Talk(telemetry=telemetry)
+    seen = []
+
+    for method in ("plain", "x" * 1000, "wait"):
+        telemetry.stalls.doing = ""
+        talk.ask(method, "a")
+        seen.append(telemetry.stalls.doing)
+    telemetry.stalls.doing = ""
+    talk.toy.open("a", "done")
+    await turn()
+
+    assert [*seen, telemetry.stalls.doing] == ["plain", "", "wait", "wait"]

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from holdfast.wire.upgrade import HEAD_LIMIT, Denied, NotUpgraded, read_answer, request
+from holdfast.wire.http import ANSWER_LIMIT, NotUpgraded, UpgradeDenied, read_upgrade, upgrade_request
 from holdfast.wire.websocket import accept_key
 
 KEY = "dGhlIHNhbXBsZSBub25jZQ=="
@@ -17,7 +17,7 @@ GRANTED = (
 
 
 def test_the_request_is_what_the_standard_wants() -> None:
-    assert request("h:7", "/a?b", KEY) == (
+    assert upgrade_request("h:7", "/a?b", KEY) == (
         b"GET /a?b HTTP/1.1\r\n"
         b"Host: h:7\r\n"
         b"Upgrade: websocket\r\n"
@@ -28,7 +28,7 @@ def test_the_request_is_what_the_standard_wants() -> None:
 
 
 def test_a_token_is_sent_as_a_bearer() -> None:
-    assert b"\r\nAuthorization: Bearer t0k\r\n" in request("h", "/", KEY, token="t0k")
+    assert b"\r\nAuthorization: Bearer t0k\r\n" in upgrade_request("h", "/", KEY, token="t0k")
 
 
 @pytest.mark.parametrize(
@@ -43,13 +43,13 @@ def test_a_token_is_sent_as_a_bearer() -> None:
     ],
 )
 def test_a_granted_request_is_as_long_as_its_head(answer: bytes) -> None:
-    assert read_answer(answer, KEY) == len(answer)
-    assert read_answer(bytearray(answer + b"\x81\x02{}"), KEY) == len(answer)
+    assert read_upgrade(answer, KEY) == len(answer)
+    assert read_upgrade(bytearray(answer + b"\x81\x02{}"), KEY) == len(answer)
 
 
 @given(size=st.integers(0, len(GRANTED) - 1))
 def test_a_part_of_an_answer_is_not_judged(size: int) -> None:
-    assert read_answer(GRANTED[:size], KEY) is None
+    assert read_upgrade(GRANTED[:size], KEY) is None
 
 
 @pytest.mark.parametrize(
@@ -61,7 +61,7 @@ def test_a_part_of_an_answer_is_not_judged(size: int) -> None:
         (b"SSH-2.0-x\r\n\r\n", "it does not answer in HTTP"),
         (b"HTTP/2 101\r\n\r\n", "it does not answer in HTTP"),
         (b"\r\n\r\n", "it does not answer in HTTP"),
-        (b"x" * (HEAD_LIMIT + 1), "it does not answer in HTTP"),
+        (b"x" * (ANSWER_LIMIT + 1), "it does not answer in HTTP"),
         (b"HTTP/1.1 101 X\r\n\r\n", "its answer is to somebody else's request"),
         (GRANTED.replace(PROOF, accept_key("other").encode()), "its answer is to somebody else's request"),
         (GRANTED.replace(PROOF, b"\xff\xfe"), "its answer is to somebody else's request"),
@@ -69,17 +69,17 @@ def test_a_part_of_an_answer_is_not_judged(size: int) -> None:
 )
 def test_a_refusal_says_what_was_answered(answer: bytes, words: str) -> None:
     with pytest.raises(NotUpgraded) as caught:
-        read_answer(answer, KEY)
+        read_upgrade(answer, KEY)
 
     assert str(caught.value) == words
-    assert not isinstance(caught.value, Denied)
+    assert not isinstance(caught.value, UpgradeDenied)
 
 
 @pytest.mark.parametrize("status", [b"401 Unauthorized", b"403 Forbidden"])
 def test_a_server_that_will_not_have_us_says_so_for_good(status: bytes) -> None:
-    with pytest.raises(Denied):
-        read_answer(b"HTTP/1.1 %b\r\n\r\n" % status, KEY)
+    with pytest.raises(UpgradeDenied):
+        read_upgrade(b"HTTP/1.1 %b\r\n\r\n" % status, KEY)
 
 
 def test_a_head_without_an_end_is_waited_for_up_to_a_limit() -> None:
-    assert read_answer(b"x" * HEAD_LIMIT, KEY) is None
+    assert read_upgrade(b"x" * ANSWER_LIMIT, KEY) is None
