@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncGenerator, Callable, Coroutine, Mapping
+from collections.abc import AsyncGenerator, Callable, Coroutine, Generator, Mapping
 from dataclasses import dataclass
 from typing import Any, Protocol
 
 from holdfast.errors import HoldfastError, Refused
 from holdfast.principal import Principal
-from holdfast.wire.jsonrpc import Message, Notification, Response
+from holdfast.wire.jsonrpc import Envelope, Id, Notification, Response
 
 
 class Client(Protocol):
@@ -33,6 +33,16 @@ class Client(Protocol):
     @property
     def send(self) -> Callable[..., None]:
         """Sends one message, given in parts.  Never waits; the order of calls is kept."""
+
+    def send_long(self, message: LongResult) -> None:
+        """Send a message that is given piece by piece, as the result of a request can be.
+
+        What is sent from now on comes behind it, unless another one is being sent: then
+        it comes behind that.
+        """
+
+    def cancel(self, key: Id) -> bool:
+        """Cancel the request that the client gave this identifier; return whether it was waiting."""
 
     async def is_alive(self, within: float) -> bool:
         """Ask the client for a sign of life, and wait for it that many seconds at the most."""
@@ -124,8 +134,9 @@ class Conversation(Protocol):
     def binary(self) -> bool:
         """Whether messages may come as binary data; if not, such are passed over."""
 
-    def decode(self, text: bytes) -> Message:
-        """The message that ``text`` is.  Raises ``Malformed``."""
+    @property
+    def envelope(self) -> Envelope:
+        """How this conversation's messages are wrapped."""
 
     def gate(self, method: Method) -> None:
         """Let a request pass, or raise: is it the time for this method?"""
@@ -142,8 +153,8 @@ class Conversation(Protocol):
     def drained(self) -> None:
         """The client has caught up."""
 
-    def malformed(self, detail: str) -> WireError | None:
-        """What to answer to something that is no message; None to pass over it."""
+    def malformed(self, detail: str) -> bytes | None:
+        """The answer to something that is no message; None to pass over it."""
 
     def explain(self, error: HoldfastError) -> WireError:
         """Say in this dialect what went wrong."""
@@ -169,3 +180,15 @@ class Endpoint(Protocol):
 
     def usage(self) -> Mapping[str, int]:
         """How much of the limits of all clients together is in use."""
+
+    def close(self) -> None:
+        """End everything that outlives connections.  There are no connections any more."""
+
+
+class Pause:
+    """Awaited, it lets everybody else have their turn; before the first one a request has no task."""
+
+    __slots__ = ()
+
+    def __await__(self) -> Generator[None, None, None]:
+        yield

@@ -26,6 +26,12 @@ class Expiry(Generic[T]):
         last.items.append(item)
         last.deadline = now + self._delay
 
+    def __iter__(self) -> Iterator[tuple[T, float]]:
+        """Give everything that is here, with its deadline, in the order of the deadlines."""
+        for part in self._queue:
+            for item in part.items:
+                yield item, part.deadline
+
     def due(self, now: float) -> Iterator[T]:
         """Take out, one by one, what has reached its deadline."""
         while self._queue and self._queue[0].deadline <= now:

@@ -1,12 +1,14 @@
-"""The names a client gave its processes (pure)."""
+"""The names a client gave its processes, and what ended ones have left behind (pure)."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from typing import Any, Generic, TypeVar
 
+from holdfast.backend import KeptProcess
 from holdfast.config import MIB
 from holdfast.errors import LimitReached, NameTaken
+from holdfast.model import Leftovers
 
 T = TypeVar("T")
 
@@ -121,3 +123,32 @@ class Scope(Generic[T]):
 
     def __iter__(self) -> Iterator[T | Starting]:
         return iter(list(self._entries.values()))
+
+
+class Strays:
+    """Ended processes whose clients have forgotten them, and whose leftovers must not be."""
+
+    __slots__ = ("_processes", "_tidy_at")
+
+    def __init__(self) -> None:
+        self._processes: list[KeptProcess] = []
+        self._tidy_at = 16
+
+    def keep(self, process: KeptProcess) -> None:
+        """Remember ``process``, if it has left anybody behind."""
+        if not process.has_leftovers:
+            return
+        if len(self._processes) >= self._tidy_at:
+            self._processes = [kept for kept in self._processes if kept.has_leftovers]
+            self._tidy_at = 2 * len(self._processes) + 16
+        self._processes.append(process)
+
+    def end(self) -> None:
+        """End them all."""
+        for process in self.take():
+            process.forget(Leftovers.END)
+
+    def take(self) -> list[KeptProcess]:
+        """Give them to somebody else, who ends them."""
+        processes, self._processes = self._processes, []
+        return processes

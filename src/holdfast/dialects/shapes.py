@@ -50,6 +50,11 @@ def camel(name: str) -> str:
     return first + "".join(map(str.capitalize, rest))
 
 
+def utf8_size(text: str) -> int:
+    """Bytes of a text on the wire, without the escapes of JSON."""
+    return len(text) if text.isascii() else len(text.encode("utf-8", "surrogatepass"))
+
+
 def printable(text: str) -> str:
     """Bytes that are not UTF-8 cannot be told in JSON; everything else can."""
     return text.encode("utf-8", "surrogateescape").decode("utf-8", "replace")

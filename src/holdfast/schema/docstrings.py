@@ -5,20 +5,24 @@ from __future__ import annotations
 import ast
 import inspect
 import sys
-from dataclasses import dataclass, field
+from collections.abc import Mapping
 from functools import cache
 
+from holdfast.value import value
 
-@dataclass(frozen=True, slots=True)
-class Words:
+_NONE: Mapping[str, str] = {}
+
+
+@value
+class ClassDocs:
     """Texts on one line each, in Markdown."""
 
     own: str = ""
-    members: dict[str, str] = field(default_factory=dict)
+    members: Mapping[str, str] = _NONE
     """Those below a member; members without one are missing."""
 
 
-def words(cls: type) -> Words:
+def words(cls: type) -> ClassDocs:
     """The docstring of a class at the top of a module, and the strings below its members.
 
     The interpreter does not keep those of members, hence the source; where it is
@@ -26,7 +30,7 @@ def words(cls: type) -> Words:
     """
     node = _classes(cls.__module__).get(cls.__qualname__)
     if node is None:
-        return Words()
+        return ClassDocs()
     members: dict[str, str] = {}
     name = ""
     for statement in node.body:
@@ -36,7 +40,7 @@ def words(cls: type) -> Words:
             case ast.Expr(value=ast.Constant(value=str(text))) if name:
                 members[name] = plain(text)
         name = ""
-    return Words(plain(ast.get_docstring(node) or ""), members)
+    return ClassDocs(plain(ast.get_docstring(node) or ""), members)
 
 
 @cache

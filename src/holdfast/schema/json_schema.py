@@ -21,9 +21,9 @@ from .outline import (
     Items,
     Kind,
     Member,
-    Named,
+    NamedType,
     Outline,
-    Record,
+    RecordType,
     Simple,
     Text,
 )
@@ -141,7 +141,7 @@ def definitions(outline: Outline, place: str) -> dict[str, Schema]:
     return {name: _definition(each, place) for name, each in outline.types.items()}
 
 
-def _definition(each: Record | Choice, place: str) -> Schema:
+def _definition(each: RecordType | Choice, place: str) -> Schema:
     schema: Schema = {"title": each.name}
     if each.words:
         schema["description"] = each.words
@@ -176,7 +176,7 @@ def _kind(kind: Kind, place: str) -> Schema:
             return {"type": "integer"}
         case Constant(value=value):
             return {"const": value}
-        case Named(name=name):
+        case NamedType(name=name):
             return _ref(place, name)
         case Items(item=item):
             return {"type": "array", "items": _kind(item, place)}

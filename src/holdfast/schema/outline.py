@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import typing
 from collections.abc import Iterator
-from dataclasses import dataclass
 from enum import Enum
 from typing import Any
 
@@ -17,6 +16,7 @@ import msgspec
 from msgspec import NODEFAULT, UnsetType, inspect
 
 from holdfast.dialects.catalog import Catalog
+from holdfast.value import value
 from holdfast.wire.jsonrpc import ErrorBody, TraceContext
 
 from .docstrings import words
@@ -33,47 +33,47 @@ RANGES = {
 # What a member can be.
 
 
-@dataclass(frozen=True, slots=True)
+@value
 class Text:
     pattern: str | None = None
     base64: bool = False
 
 
-@dataclass(frozen=True, slots=True)
+@value
 class Integer:
     name: str | None = None
     """One of ``RANGES``."""
 
 
-@dataclass(frozen=True, slots=True)
+@value
 class Constant:
     """One text and no other."""
 
     value: str
 
 
-@dataclass(frozen=True, slots=True)
-class Named:
+@value
+class NamedType:
     """A record or a choice of the outline."""
 
     name: str
 
 
-@dataclass(frozen=True, slots=True)
+@value
 class Items:
     """An array."""
 
     item: Kind
 
 
-@dataclass(frozen=True, slots=True)
+@value
 class Entries:
     """An object whose keys are any texts."""
 
     value: Kind
 
 
-@dataclass(frozen=True, slots=True)
+@value
 class Either:
     kinds: tuple[Kind, ...]
 
@@ -84,13 +84,13 @@ class Simple(Enum):
     ANYTHING = "anything"
 
 
-Kind = Text | Integer | Constant | Named | Items | Entries | Either | Simple
+Kind = Text | Integer | Constant | NamedType | Items | Entries | Either | Simple
 
 
 # What has a name.
 
 
-@dataclass(frozen=True, slots=True)
+@value
 class Member:
     name: str
     kind: Kind
@@ -100,14 +100,14 @@ class Member:
     words: str = ""
 
 
-@dataclass(frozen=True, slots=True)
-class Record:
+@value
+class RecordType:
     name: str
     members: tuple[Member, ...]
     words: str
 
 
-@dataclass(frozen=True, slots=True)
+@value
 class Choice:
     name: str
     values: tuple[str, ...]
@@ -118,7 +118,7 @@ class Outline:
     """Every type that a catalog leads to, in the order in which they are met."""
 
     def __init__(self, catalog: Catalog) -> None:
-        self.types: dict[str, Record | Choice] = {}
+        self.types: dict[str, RecordType | Choice] = {}
         self._base64 = catalog.base64
         self._origins: dict[str, tuple[type[msgspec.Struct], bool]] = {}
         received = [each.params for each in catalog.calls] + [each.params for each in catalog.heard]
@@ -131,30 +131,30 @@ class Outline:
         # Both ways, in truth; but we, too, leave out data where there is none.
         self._add(ErrorBody, sent=False)
 
-    def record(self, cls: type) -> Record:
+    def record(self, cls: type) -> RecordType:
         found = self.types[cls.__name__]
-        assert isinstance(found, Record)
+        assert isinstance(found, RecordType)
         return found
 
-    def _add(self, cls: type[msgspec.Struct], *, sent: bool) -> Named:
+    def _add(self, cls: type[msgspec.Struct], *, sent: bool) -> NamedType:
         """``sent`` says whose move it is: we send every member, a client leaves out what has a default."""
         name = cls.__name__
         if name not in self._origins:
             self._origins[name] = (cls, sent)
             # Takes its place before what it leads to.
-            self.types[name] = Record(name, (), "")
+            self.types[name] = RecordType(name, (), "")
             self.types[name] = self._read(cls, sent=sent)
         elif self._origins[name] != (cls, sent) and cls.__struct_fields__:
             raise ValueError(f"{name} stands for two types, or goes both ways")
-        return Named(name)
+        return NamedType(name)
 
-    def _add_choice(self, cls: type[Enum]) -> Named:
+    def _add_choice(self, cls: type[Enum]) -> NamedType:
         self.types[cls.__name__] = Choice(
             cls.__name__, tuple(str(member.value) for member in cls), words(cls).own
         )
-        return Named(cls.__name__)
+        return NamedType(cls.__name__)
 
-    def _read(self, cls: type, *, sent: bool) -> Record:
+    def _read(self, cls: type, *, sent: bool) -> RecordType:
         shape = inspect.type_info(cls)
         assert isinstance(shape, inspect.StructType)
         said = words(cls)
@@ -175,7 +175,7 @@ class Outline:
                     words=said.members.get(field.name, ""),
                 )
             )
-        return Record(cls.__name__, tuple(members), said.own)
+        return RecordType(cls.__name__, tuple(members), said.own)
 
     def _kind(self, shape: inspect.Type, *, sent: bool) -> Kind:
         match shape:

@@ -20,9 +20,9 @@ from .outline import (
     Items,
     Kind,
     Member,
-    Named,
+    NamedType,
     Outline,
-    Record,
+    RecordType,
     Simple,
     Text,
 )
@@ -44,7 +44,7 @@ class Reference:
     def _shown(self) -> Iterable[tuple[str, str]]:
         """Type and heading: where the members of a type are."""
         for name, each in self._outline.types.items():
-            if isinstance(each, Record):
+            if isinstance(each, RecordType):
                 yield name, name
         for notice in self._catalog.told:
             if notice.params is not None:
@@ -92,7 +92,7 @@ class Reference:
         """The types that no method and no notification shows."""
         parts = []
         for name, each in self._outline.types.items():
-            if not isinstance(each, Record) or not each.members or self._headings[name] != name:
+            if not isinstance(each, RecordType) or not each.members or self._headings[name] != name:
                 continue
             parts.append(f"### {name}\n")
             if each.words:
@@ -123,7 +123,7 @@ class Reference:
                 return _WIDTHS.get(name, name) if name else "integer"
             case Constant(value=value):
                 return f"`{value}`"
-            case Named(name=name):
+            case NamedType(name=name):
                 return self._named(self._outline.types[name])
             case Items(item=item):
                 return f"array of {self._many(item)}"
@@ -140,7 +140,7 @@ class Reference:
         words = self._kind(kind)
         return _PLURALS.get(words, words)
 
-    def _named(self, each: Record | Choice) -> str:
+    def _named(self, each: RecordType | Choice) -> str:
         if isinstance(each, Choice):
             return _listed([f"`{value}`" for value in each.values])
         if not each.members:

@@ -20,9 +20,9 @@ from .outline import (
     Items,
     Kind,
     Member,
-    Named,
+    NamedType,
     Outline,
-    Record,
+    RecordType,
     Simple,
     Text,
 )
@@ -113,7 +113,7 @@ def _notice(notice: Notice) -> str:
 # Types.
 
 
-def _declaration(each: Record | Choice) -> str:
+def _declaration(each: RecordType | Choice) -> str:
     comment = _comment(each.words)
     if isinstance(each, Choice):
         return f"{comment}export type {each.name} = {' | '.join(map(json.dumps, each.values))};\n"
@@ -144,7 +144,7 @@ def _kind(kind: Kind) -> str:
             return "number"
         case Constant(value=value):
             return json.dumps(value)
-        case Named(name=name):
+        case NamedType(name=name):
             return name
         case Items(item=Either() as item):
             return f"({_kind(item)})[]"

@@ -1,11 +1,11 @@
-"""Paths as URIs: what is a path here, what is one elsewhere, what is none."""
+"""Paths as clients send them: what is a path here, what is one elsewhere, what is none."""
 
 from __future__ import annotations
 
 import pytest
 
-from holdfast.dialects.paths import PathUri, parse, to_uri
-from holdfast.errors import BadRequest
+from holdfast.dialects.paths import LONGEST, PathUri, parse, to_uri
+from holdfast.errors import BadRequest, LimitReached
 
 
 @pytest.mark.parametrize(
@@ -51,6 +51,33 @@ def test_a_uri_names_a_path_of_this_host(uri: str, path: str) -> None:
 
 
 @pytest.mark.parametrize(
+    ("text", "path"),
+    [
+        ("/", "/"),
+        ("/tmp", "/tmp"),
+        ("//tmp", "//tmp"),
+        ("/tmp/", "/tmp/"),
+        ("/a b%20c#?\u00e9", "/a b%20c#?\u00e9"),
+        ("/a\\b", "/a\\b"),
+        ("/C:/x", "/C:/x"),
+        ("/tmp ", "/tmp "),
+        ("/tmp/\t\n", "/tmp/\t\n"),
+        ("/file:///etc", "/file:///etc"),
+        ("/a/./b/../c", "/a/c"),
+        ("/a/b/..", "/a/"),
+        ("/a/.", "/a/"),
+        ("/../..", "/"),
+        ("/a/...", "/a/..."),
+        ("/a/%2e%2e/b", "/a/%2e%2e/b"),
+        ("/a%2F..", "/a%2F.."),
+    ],
+)
+def test_a_native_path_is_taken_as_it_stands(text: str, path: str) -> None:
+    """Older clients send these.  Nothing is decoded, and only dot segments are removed."""
+    assert parse(text) == PathUri(to_uri(path), path)
+
+
+@pytest.mark.parametrize(
     ("uri", "normal"),
     [
         ("file://host/tmp", "file://host/tmp"),
@@ -72,7 +99,7 @@ def test_a_uri_of_another_host_is_read_but_names_no_path(uri: str, normal: str) 
     ("uri", "words"),
     [
         ("", "invalid URI: relative URL without a base"),
-        ("/tmp", "invalid URI: relative URL without a base"),
+        (" /tmp", "invalid URI: relative URL without a base"),
         ("tmp", "invalid URI: relative URL without a base"),
         ("./x", "invalid URI: relative URL without a base"),
         ("://", "invalid URI: relative URL without a base"),
@@ -94,6 +121,7 @@ def test_a_uri_of_another_host_is_read_but_names_no_path(uri: str, normal: str) 
         ("file:///tmp#a?b", "fragments are not allowed in path URIs"),
         ("file:///tmp%00", "'file:///tmp%00' is invalid on 'linux'"),
         ("file:///%00", "'file:///%00' is invalid on 'linux'"),
+        ("/tmp\0", "'file:///tmp%00' is invalid on 'linux'"),
         ("file://h ost/x", "invalid URI: invalid international domain name"),
         ("file://user@localhost/tmp", "invalid URI: invalid international domain name"),
         ("file://localhost:80/tmp", "invalid URI: invalid international domain name"),
@@ -119,3 +147,22 @@ def test_what_is_no_path_is_told_why(uri: str, words: str) -> None:
 def test_a_path_is_written_as_a_uri_that_reads_the_same(path: str, uri: str) -> None:
     assert to_uri(path) == uri
     assert parse(uri).path == path
+
+
+@pytest.mark.parametrize("first", ["/", "file:///"])
+@pytest.mark.parametrize("letter", ["x", "\u00e9", "\U0001f600"])
+def test_a_path_that_is_longer_than_any_can_be_is_not_read(first: str, letter: str) -> None:
+    """Reading takes time for each byte, on the loop, and a message may be 64 MiB long."""
+    fits = first + letter * ((LONGEST - len(first)) // len(letter.encode()))
+
+    assert parse(fits).path == "/" + fits.removeprefix(first)
+    with pytest.raises(LimitReached, match="bytes of a path"):
+        parse(fits + letter)
+
+
+@pytest.mark.parametrize("path", ["/c:", "/C:/x", "/f:x", "/c:/\u00e9", "/a/c:/x", "//c:/x"])
+def test_a_directory_that_looks_like_a_drive_is_found_again(path: str) -> None:
+    """Whoever sends back the URI that we sent means the same path."""
+    found = parse(path)
+
+    assert (found.path, parse(found.uri)) == (path, found)

@@ -7,7 +7,7 @@ from types import ModuleType
 
 import pytest
 
-from holdfast.schema.docstrings import Words, plain, words
+from holdfast.schema.docstrings import ClassDocs, plain, words
 
 
 class Documented:
@@ -33,7 +33,7 @@ class Silent:
 
 def test_the_words_of_a_class_and_its_members_are_on_one_line_each() -> None:
     """They become cells of tables and comments, which do not break."""
-    assert words(Documented) == Words(
+    assert words(Documented) == ClassDocs(
         own="What it is, and `why`.",
         members={"first": "The first member.", "third": "Not the method's."},
     )
@@ -41,7 +41,7 @@ def test_the_words_of_a_class_and_its_members_are_on_one_line_each() -> None:
 
 def test_a_class_that_says_nothing_has_no_words() -> None:
     """Base classes of the library must not lend theirs."""
-    assert words(Silent) == Words()
+    assert words(Silent) == ClassDocs()
 
 
 def test_a_class_whose_source_is_not_there_has_no_words(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -51,8 +51,8 @@ def test_a_class_whose_source_is_not_there_has_no_words(monkeypatch: pytest.Monk
     made = type("Made", (), {"__module__": "unwritten", "__doc__": "Known."})
     hidden = type("Hidden", (), {"__module__": __name__, "__doc__": "Known."})
 
-    assert words(made) == Words()
-    assert words(hidden) == Words()
+    assert words(made) == ClassDocs()
+    assert words(hidden) == ClassDocs()
 
 
 def test_code_is_marked_as_in_markdown() -> None:

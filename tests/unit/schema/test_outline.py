@@ -18,9 +18,9 @@ from holdfast.schema.outline import (
     Integer,
     Items,
     Member,
-    Named,
+    NamedType,
     Outline,
-    Record,
+    RecordType,
     Simple,
     Text,
 )
@@ -58,8 +58,8 @@ def test_what_a_client_sends_may_leave_out_what_has_a_default() -> None:
     assert record.members == (
         Member("name", Text(), required=True, words="Either `a|b` or */ whatever."),
         Member("path", Text(pattern="^/"), required=True),
-        Member("form", Either((Named("Round"), Named("Square"), null)), required=False, default=None),
-        Member("colour", Named("Colour"), required=False, default="red"),
+        Member("form", Either((NamedType("Round"), NamedType("Square"), null)), required=False, default=None),
+        Member("colour", NamedType("Colour"), required=False, default="red"),
         Member("fills", Items(Either((Text(), null))), required=False, default=[]),
         Member("labels", Either((Entries(Text()), null)), required=False, default=None),
         Member("data", Either((Text(base64=True), null)), required=False, default=None),
@@ -73,12 +73,14 @@ def test_what_the_server_sends_is_complete_but_for_what_may_be_absent() -> None:
 
     assert record.members == (
         Member("size", Integer("u64"), required=True),
-        Member("parts", Items(Named("Colour")), required=True),
+        Member("parts", Items(NamedType("Colour")), required=True),
         Member("done", Simple.BOOLEAN, required=True),
         Member("note", Text(), required=False),
-        Member("hole", Either((Named("Hole"), Simple.NULL)), required=False, words="Told if there is one."),
+        Member(
+            "hole", Either((NamedType("Hole"), Simple.NULL)), required=False, words="Told if there is one."
+        ),
         Member("keepers", Entries(Text()), required=False),
-        Member("main", Named("Colour"), required=False),
+        Member("main", NamedType("Colour"), required=False),
     )
     assert Outline(CATALOG).record(Hole).members == (
         Member("depth", Either((Integer("u64"), Simple.NULL)), required=True, words="Null if it has none."),
@@ -88,7 +90,7 @@ def test_what_the_server_sends_is_complete_but_for_what_may_be_absent() -> None:
 def test_a_member_that_tells_types_apart_is_a_constant() -> None:
     types = Outline(CATALOG).types
 
-    assert types["Square"] == Record(
+    assert types["Square"] == RecordType(
         "Square",
         (
             Member("type", Constant("square"), required=True),
@@ -131,5 +133,5 @@ def test_a_type_that_no_format_can_say_is_refused() -> None:
 @pytest.mark.parametrize("name", CATALOGS)
 def test_every_default_of_an_endpoint_is_a_value_that_json_has(name: str) -> None:
     for each in Outline(CATALOGS[name]).types.values():
-        for member in each.members if isinstance(each, Record) else ():
+        for member in each.members if isinstance(each, RecordType) else ():
             assert member.default is NODEFAULT or isinstance(member.default, bool | str | list | None)

@@ -46,10 +46,11 @@ class Capped:
         self._kept += data
         return self.full
 
-    def kept(self) -> bytes:
-        """Everything that was kept."""
-        return bytes(self._kept)
+    def kept(self) -> bytes | bytearray:
+        """Everything that was kept.  Not to be changed."""
+        return self._kept
 
     def give_back(self) -> None:
-        """Leave the room to others; the result is made, and what was kept goes with its owner.  Only once."""
+        """Leave the room to others; the result is made, and nothing is kept any more."""
         self._room.left += len(self._kept)
+        self._kept = bytearray()

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import platform
+import re
 from collections.abc import Iterator, Mapping
 from functools import partial
 from itertools import count
@@ -14,9 +15,8 @@ import msgspec
 from holdfast.backend import KeptBackend, Valve
 from holdfast.config import AppLimits
 from holdfast.dialects.dialect import Client, Method, WireError
-from holdfast.dialects.scope import Scope, Starting
+from holdfast.dialects.scope import Scope, Starting, Strays
 from holdfast.dialects.shapes import Shape
-from holdfast.dialects.strays import Strays
 from holdfast.errors import HoldfastError
 from holdfast.telemetry import Telemetry
 from holdfast.wire import jsonrpc
@@ -32,6 +32,8 @@ _encode = msgspec.json.Encoder().encode
 
 NOTIFICATIONS = frozenset({PROCESS.delta, COMMAND.delta, "process/exited"})
 """What a client can be told without asking."""
+
+_NOT_IN_A_HEADER = re.compile(r"[\x00-\x08\x0a-\x1f\x7f]")
 
 
 class AppEndpoint:
@@ -62,6 +64,14 @@ class AppEndpoint:
     def usage(self) -> Mapping[str, int]:
         return {"app.buffered_total": self.limits.buffered_total - self.room.left}
 
+    def close(self) -> None:
+        pass  # Everything ends with its connection.
+
+
+def around(method: str) -> tuple[bytes, bytes]:
+    """What comes before and behind the params of a notification."""
+    return b'{"method":"%b","params":' % method.encode(), b',"emittedAtMs":%d}' % int(time() * 1000)
+
 
 class AppConversation:
     """One client's talk, from the handshake on.  Implements ``dialect.Conversation``."""
@@ -82,7 +92,7 @@ class AppConversation:
     )
 
     binary = False
-    decode = staticmethod(jsonrpc.decode_loosely)
+    envelope = jsonrpc.LOOSE
 
     def __init__(self, endpoint: AppEndpoint, client: Client) -> None:
         self.endpoint = endpoint
@@ -108,7 +118,7 @@ class AppConversation:
         if self._initialized:
             raise Declined("Already initialized")
         client = params.client_info
-        if any((char < " " and char != "\t") or char == "\x7f" for char in client.name):
+        if _NOT_IN_A_HEADER.search(client.name):
             raise Declined(f"Invalid clientInfo.name: '{client.name}'. Must be a valid HTTP header value.")
         wanted = params.capabilities or m.Capabilities()
         self._initialized = True
@@ -143,10 +153,8 @@ class AppConversation:
 
     def notify(self, method: str, params: Shape) -> None:
         if self.hears(method):
-            self.client.send(
-                b'{"method":"%b","params":%b,"emittedAtMs":%d}'
-                % (method.encode(), _encode(params), int(time() * 1000))
-            )
+            before, behind = around(method)
+            self.client.send(before + _encode(params) + behind)
 
     # Implements ``dialect.Conversation``.
 

@@ -18,6 +18,7 @@ from holdfast.errors import (
     Forbidden,
     HandleTaken,
     HoldfastError,
+    HostUnfit,
     HttpFailed,
     LimitReached,
     LinkLost,
@@ -28,6 +29,7 @@ from holdfast.errors import (
     OutputGap,
     ProcessLost,
     Refused,
+    RequestCancelled,
     SandboxUnavailable,
     SessionBusy,
     SessionUnknown,
@@ -88,11 +90,11 @@ def explain(error: HoldfastError, methods: Iterable[str]) -> WireError:
             return WireError(OVERLOADED, "Server overloaded; retry later.", data)
         case Forbidden(what=what, subject=subject):
             return WireError(INVALID_REQUEST, str(error), {"forbidden": what, "subject": printable(subject)})
-        case AuditFailed():
+        case AuditFailed() | HostUnfit():
             return WireError(INTERNAL_ERROR, str(error))
         case Failed(data=data):
             return WireError(INTERNAL_ERROR, str(error), data)
-        case Declined() | Unsupported() | OutOfTurn() | SandboxUnavailable():
+        case Declined() | Unsupported() | OutOfTurn() | SandboxUnavailable() | RequestCancelled():
             return WireError(INVALID_REQUEST, str(error))
         # The methods put these into the words of their family; what they missed is still no riddle.
         case NameTaken() | UnknownProcess() | StillStarting() | StartCancelled() | NoTerminal():

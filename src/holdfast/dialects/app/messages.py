@@ -139,9 +139,9 @@ class ProcessExited(Shape):
     stdout_cap_reached: bool
     """Whether the cap is reached."""
     stderr: str
-    """The same for the other stream; empty with a terminal."""
+    """What came on stderr; empty with a terminal."""
     stderr_cap_reached: bool
-    """The same for the other stream."""
+    """Whether stderr had more than the cap allows."""
 
 
 class ProcessDelta(Shape):
@@ -269,11 +269,11 @@ class ExecResult(Shape):
     stdout: str
     """As text, up to the cap; empty if it was streamed."""
     stderr: str
-    """The same for the other stream; empty with a terminal."""
+    """What came on stderr; empty with a terminal."""
     stdout_cap_reached: bool | UnsetType = UNSET
     """Present and true if output was cut below what the client had asked for."""
     stderr_cap_reached: bool | UnsetType = UNSET
-    """The same for the other stream."""
+    """Present and true if stderr was cut below what the client had asked for."""
 
 
 class CommandDelta(Shape):

@@ -7,11 +7,12 @@ from functools import partial
 from typing import Any, TypeVar
 
 from holdfast.dialects.dialect import Method
+from holdfast.dialects.endpoints import Services
 from holdfast.value import replace
 
 from . import messages as m
 from .control import kill, resize, write
-from .endpoint import AppConversation
+from .endpoint import AppConversation, AppEndpoint
 from .family import COMMAND, PROCESS, Family
 from .starting import execute, spawn
 
@@ -52,3 +53,14 @@ METHODS = {
     **{name: replace(method, family=name) for name, method in _TABLE.items()},
 }
 """Every method but ``initialize`` goes by its own name in error texts."""
+
+
+def make_endpoint(services: Services) -> AppEndpoint:
+    """The app endpoint of a server."""
+    return AppEndpoint(
+        services.backend,
+        METHODS,
+        loop=services.loop,
+        telemetry=services.telemetry,
+        limits=services.limits.app,
+    )

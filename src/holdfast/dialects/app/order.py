@@ -13,7 +13,7 @@ from msgspec import UNSET
 
 from holdfast.config import AppLimits
 from holdfast.errors import BadRequest
-from holdfast.model import EnvPolicy, HostInfo, Inherit, Size, Spec
+from holdfast.model import EnvironmentPolicy, HostInfo, Inherit, Size, Spec
 from holdfast.value import replace
 
 from . import messages as m
@@ -24,7 +24,7 @@ from .family import COMMAND, PROCESS, Family
 _DEFAULT_CAP = 1 << 20
 _DEFAULT_TIMEOUT = 10_000
 
-_OWN_ENVIRONMENT = EnvPolicy(
+_OWN_ENVIRONMENT = EnvironmentPolicy(
     inherit=Inherit.ALL, ignore_default_excludes=True, exclude=(), set=(), include_only=()
 )
 

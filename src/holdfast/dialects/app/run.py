@@ -63,13 +63,14 @@ class Run:
         room: Room,
         loop: asyncio.AbstractEventLoop,
         tell: Callable[[Stream, bytes, bool], None],
-        on_over: Callable[[Run], None],
+        on_over: Callable[[Run], bool | None],
         on_lost: Callable[[], object],
     ) -> None:
         """
         Args:
             tell: Takes a piece of streamed output, and whether the cap is reached with it.
-            on_over: Called when everything about the process is known.
+            on_over: Called when everything about the process is known.  True if what is kept of its output
+                is needed for longer: then ``give_back`` is the caller's.
             on_lost: Called instead if there will be no result.
         """
         self.process = process
@@ -166,7 +167,23 @@ class Run:
         self.process.drain()  # What is ready wins over a deadline.
         if self.over:
             return
-        if self._drain.is_over(self._loop.time()):
+        now = self._loop.time()
+        look = not self._drain.is_over(now) and self._drain.is_to_look(now)
+        self._go_on(now)
+        if look:
+            self.process.look_at_holders(self._on_looked)
+
+    def _on_looked(self, at_work: bool) -> None:  # noqa: FBT001
+        if self.over:
+            return
+        self.process.drain()  # It may have been said after the look.
+        if not self.over:
+            now = self._loop.time()
+            self._drain.looked(now, at_work=at_work)
+            self._go_on(now)
+
+    def _go_on(self, now: float) -> None:
+        if self._drain.is_over(now):
             self._finish()
         else:
             self._set_timer(self._drain.deadline)
@@ -184,17 +201,18 @@ class Run:
     def _finish(self) -> None:
         # Whoever has left the group of a process that ended by itself is not in its way.
         self._let_go(Leftovers.END if self.killed else Leftovers.END_GROUP)
-        self._on_over(self)
-        self._give_back()
+        if not self._on_over(self):
+            self.give_back()
 
     def abandon(self) -> None:
         """End it without a result.  May be called twice."""
         if not self.over:
             self._let_go(Leftovers.END)
             self._on_lost()
-            self._give_back()
+            self.give_back()
 
-    def _give_back(self) -> None:
+    def give_back(self) -> None:
+        """Let go of what was kept of the output."""
         self.stdout.give_back()
         self.stderr.give_back()
 

@@ -8,26 +8,26 @@ from time import time
 from typing import Any
 
 import msgspec
-from msgspec import UNSET
 
 from holdfast import tracing
 from holdfast.dialects import base64, spawning
+from holdfast.dialects.dialect import LongResult
 from holdfast.dialects.scope import Scope, Starting
 from holdfast.dialects.shapes import Nothing, camel
 from holdfast.errors import NameTaken, SpawnFailed, StartCancelled
 from holdfast.model import Stream
 
 from . import messages as m
-from . import order
-from .capped import Capped
-from .endpoint import AppConversation
+from . import order, results
+from .endpoint import AppConversation, around
 from .explain import Declined, Failed
 from .family import COMMAND, PROCESS, Family
 from .order import Order
 from .run import Run
-from .text import decode
 
 _encode = msgspec.json.Encoder().encode
+
+_EXITED = "process/exited"
 
 
 def spawn(talk: AppConversation, params: m.SpawnParams) -> Coroutine[Any, Any, Nothing]:
@@ -39,15 +39,25 @@ def spawn(talk: AppConversation, params: m.SpawnParams) -> Coroutine[Any, Any, N
 async def _spawn(talk: AppConversation, placed: Order, starting: Starting) -> Nothing:
     name = starting.name
 
-    def on_over(run: Run) -> None:
+    def on_over(run: Run) -> bool:
+        if results.is_long(run) and talk.hears(_EXITED):
+            before, behind = around(_EXITED)
+            talk.client.send_long(results.exited_long(name, run, before, behind, on_begin))
+            return True
+        on_begin()
+        talk.notify(_EXITED, results.exited(name, run))
+        return False
+
+    def on_begin() -> None:
         talk.processes.release(name)  # First: the client may use the name again when it reads this.
-        talk.notify("process/exited", _exited(name, run))
 
     await _start(talk, PROCESS, talk.processes, placed, starting, on_over)
     return Nothing()
 
 
-def execute(talk: AppConversation, params: m.ExecParams) -> Coroutine[Any, Any, asyncio.Future[m.ExecResult]]:
+def execute(
+    talk: AppConversation, params: m.ExecParams
+) -> Coroutine[Any, Any, asyncio.Future[m.ExecResult | LongResult]]:
     """Run a command.  The answer comes when it is over."""
     if params.permission_profile is not None:
         talk.need_experimental("command/exec.permissionProfile")
@@ -63,13 +73,17 @@ def execute(talk: AppConversation, params: m.ExecParams) -> Coroutine[Any, Any, 
 
 async def _execute(
     talk: AppConversation, scope: Scope[Run], placed: Order, starting: Starting
-) -> asyncio.Future[m.ExecResult]:
-    answer: asyncio.Future[m.ExecResult] = talk.endpoint.loop.create_future()
+) -> asyncio.Future[m.ExecResult | LongResult]:
+    answer: asyncio.Future[m.ExecResult | LongResult] = talk.endpoint.loop.create_future()
 
-    def on_over(run: Run) -> None:
+    def on_over(run: Run) -> bool:
         scope.release(starting.name)
-        if not answer.done():
-            answer.set_result(_result(run, whole=placed.whole))
+        long = results.is_long(run) and not answer.done()
+        if long:
+            answer.set_result(results.of_command_long(run, whole=placed.whole))
+        elif not answer.done():
+            answer.set_result(results.of_command(run, whole=placed.whole))
+        return long
 
     await _start(talk, COMMAND, scope, placed, starting, on_over, answer.cancel)
     return answer
@@ -88,7 +102,7 @@ async def _start(
     scope: Scope[Run],
     placed: Order,
     starting: Starting,
-    on_over: Callable[[Run], None],
+    on_over: Callable[[Run], bool | None],
     on_lost: Callable[[], object] = lambda: None,
 ) -> None:
     endpoint = talk.endpoint
@@ -102,11 +116,11 @@ async def _start(
     # From here to the answer nothing waits, so nothing can be told in between.
     started, span = endpoint.loop.time(), tracing.begin(tracing.PROCESS)
 
-    def over(run: Run) -> None:
+    def over(run: Run) -> bool | None:
         talk.strays.keep(process)
         result = "terminated" if run.killed else "error" if run.exit_code else "success"
         _count(talk, result, started, span)
-        on_over(run)
+        return on_over(run)
 
     def lost() -> None:
         _count(talk, "terminated", started, span)
@@ -153,35 +167,3 @@ def _teller(talk: AppConversation, family: Family, name: str) -> Callable[[Strea
         )
 
     return tell
-
-
-# Results.
-
-
-def _text(run: Run, capped: Capped) -> str:
-    return decode(capped.kept(), cut=capped.full or run.torn)
-
-
-def _exited(name: str, run: Run) -> m.ProcessExited:
-    assert run.exit_code is not None
-    return m.ProcessExited(
-        process_handle=name,
-        exit_code=run.exit_code,
-        output_drain_timed_out=run.drain_timed_out,
-        stdout=_text(run, run.stdout),
-        stdout_cap_reached=run.stdout.full,
-        stderr=_text(run, run.stderr),
-        stderr_cap_reached=run.stderr.full,
-    )
-
-
-def _result(run: Run, *, whole: bool) -> m.ExecResult:
-    """``whole`` if the client wanted everything: then it must be told if that is not what it gets."""
-    assert run.exit_code is not None
-    return m.ExecResult(
-        exit_code=run.exit_code,
-        stdout=_text(run, run.stdout),
-        stderr=_text(run, run.stderr),
-        stdout_cap_reached=True if run.stdout.crowded or (whole and run.stdout.full) else UNSET,
-        stderr_cap_reached=True if run.stderr.crowded or (whole and run.stderr.full) else UNSET,
-    )

@@ -4,7 +4,11 @@ from __future__ import annotations
 
 import codecs
 import re
+from collections.abc import Callable, Generator, Iterator
 from functools import cache
+
+_SLICE = 32_768
+"""Bytes that are decoded without a pause: half a millisecond, or ten where each needs a call of its own."""
 
 # The detector takes 0.1 to 0.2 us per byte and holds everybody up meanwhile: 14 ms for this much, 220 ms for
 # the usual cap.  What this much text does not tell, more of it seldom does.
@@ -50,40 +54,89 @@ _QUOTES_AND_DASHES = b"\x91\x92\x93\x94\x95\x96\x97\x99"
 _LETTER = re.compile(rb"[A-Za-z]")
 
 
-def decode(data: bytes, *, cut: bool) -> str:
+def decode(data: bytes | bytearray, *, cut: bool) -> str:
     """The text that ``data`` most likely is.  Never raises.
 
     ``cut`` says that more followed and was dropped.  Then a character of which only the beginning is left is
     dropped too: it says nothing, and it must not make the rest look like another encoding.
     """
-    try:
-        return codecs.utf_8_decode(data, "strict", not cut)[0]
-    except UnicodeDecodeError as error:
-        foreign = error.start
-    try:
-        return _decode_legacy(data, foreign, final=not cut)
-    except (UnicodeDecodeError, LookupError):
-        return codecs.utf_8_decode(data, "replace", not cut)[0]
+    return "".join(pieces(data, cut=cut))
 
 
-def _decode_legacy(data: bytes, foreign: int, *, final: bool) -> str:
-    """Raises UnicodeDecodeError if ``data`` is not what it looks like, LookupError if that is no encoding."""
+def pieces(data: bytes | bytearray, *, cut: bool) -> Iterator[str]:
+    """Decode text in pieces, each made in a millisecond or so: others should have their turn in between.
+
+    Before the first one come empty ones, while it is found out what all of ``data`` is.
+    """
+    final = not cut
+    try:
+        yield from _all(_incremental("utf-8"), data, final=final)
+        return
+    except _Unfit as unfit:
+        foreign = unfit.at
+    try:
+        yield from _legacy(data, foreign, final=final)
+    except (_Unfit, LookupError):
+        yield from _all(_incremental("utf-8", "replace"), data, final=final)
+
+
+_Step = Callable[[bytes | bytearray, bool], str]
+"""Decodes the next bytes; says whether they are the last."""
+
+
+class _Unfit(Exception):
+    """The bytes are not in this encoding."""
+
+    def __init__(self, at: int) -> None:
+        super().__init__(at)
+        self.at = at
+
+
+def _incremental(codec: str, errors: str = "strict") -> Callable[[], _Step]:
+    # Unlike bytes.decode, an incremental decoder can be told that the end is not the end.
+    return lambda: codecs.getincrementaldecoder(codec)(errors).decode
+
+
+def _all(make: Callable[[], _Step], data: bytes | bytearray, *, final: bool) -> Iterator[str]:
+    """All of the text; raises ``_Unfit`` before any of it is given."""
+    if len(data) > _SLICE:
+        for _ in _steps(make(), data, final=final):
+            yield ""
+    yield from _steps(make(), data, final=final)
+
+
+def _steps(step: _Step, data: bytes | bytearray, *, final: bool) -> Iterator[str]:
+    for at in range(0, len(data), _SLICE):
+        part = data[at : at + _SLICE]
+        try:
+            yield step(part, final and at + _SLICE >= len(data))
+        except UnicodeDecodeError as error:
+            # It speaks of what was left of the part before, too.
+            raise _Unfit(at + len(part) - len(error.object) + error.start) from error
+
+
+def _legacy(data: bytes | bytearray, foreign: int, *, final: bool) -> Iterator[str]:
+    """Raises _Unfit if ``data`` is not what it looks like, LookupError if that is no encoding."""
     # A mark is a statement, not a guess.
     if data.startswith(codecs.BOM_UTF8):
         raise LookupError("UTF-8")
-    if data.startswith(codecs.BOM_UTF16_LE):
-        return codecs.utf_16_le_decode(data[2:], "strict", final)[0]
-    if data.startswith(codecs.BOM_UTF16_BE):
-        return codecs.utf_16_be_decode(data[2:], "strict", final)[0]
+    for mark, codec in ((codecs.BOM_UTF16_LE, "utf-16-le"), (codecs.BOM_UTF16_BE, "utf-16-be")):
+        if data.startswith(mark):
+            yield from _all(_incremental(codec), data[2:], final=final)
+            return
     name = _guess(data, foreign, final=final)
-    if name == "IBM866" and _is_quoted_ascii(data):
+    if name == "IBM866" and (yield from _is_quoted_ascii(data)):
         name = "windows-1252"
     if name in _MULTIBYTE:
-        return _decode_multibyte(data, _MULTIBYTE[name], final=final)
-    return codecs.charmap_decode(data, "strict", _table(name))[0]
+        yield from _multibyte(data, _MULTIBYTE[name], final=final)
+        return
+    table = _table(name)
+    yield from _all(
+        lambda: lambda part, last: codecs.charmap_decode(part, "strict", table)[0], data, final=final
+    )
 
 
-def _guess(data: bytes, foreign: int, *, final: bool) -> str:
+def _guess(data: bytes | bytearray, foreign: int, *, final: bool) -> str:
     """The name of the encoding that the text around the byte at ``foreign`` seems to have."""
     try:
         # Most servers never meet a byte that is not UTF-8, and need not wait for this nor keep it in memory.
@@ -96,25 +149,35 @@ def _guess(data: bytes, foreign: int, *, final: bool) -> str:
         start = data.find(b"\n", start, foreign) + 1 or start
     end = start + _LOOK
     detector = EncodingDetector()
-    detector.feed(data[start:end], last=final and end >= len(data))
+    detector.feed(bytes(data[start:end]), last=final and end >= len(data))
     name: str = detector.guess(tld=None, allow_utf8=True)
     return name
 
 
-def _is_quoted_ascii(data: bytes) -> bool:
+def _is_quoted_ascii(data: bytes | bytearray) -> Generator[str, None, bool]:
     """ASCII words with typographic quotes and dashes, which the detector takes for Cyrillic letters."""
-    return not data.translate(None, _ASCII + _QUOTES_AND_DASHES) and _LETTER.search(data) is not None
+    words = False
+    for at in range(0, len(data), _SLICE):
+        part = data[at : at + _SLICE]
+        if part.translate(None, _ASCII + _QUOTES_AND_DASHES):
+            return False
+        words = words or _LETTER.search(part) is not None
+        yield ""
+    return words
 
 
-def _decode_multibyte(data: bytes, codec: str, *, final: bool) -> str:
-    suspects = len(data) - len(data.translate(None, _MISSING.get(codec, b"")))
+def _multibyte(data: bytes | bytearray, codec: str, *, final: bool) -> Iterator[str]:
+    suspects = 0
+    for at in range(0, len(data), _SLICE):
+        part = data[at : at + _SLICE]
+        suspects += len(part) - len(part.translate(None, _MISSING.get(codec, b"")))
+        yield ""
     errors = "holdfast.missing" if 0 < suspects <= _MISSING_LIMIT else "strict"
-    # Unlike bytes.decode, an incremental decoder can be told that the end is not the end.
-    text = codecs.getincrementaldecoder(codec)(errors).decode(data, final)
-    for old, new in zip(*_REPLACED.get(codec, ("", "")), strict=True):
-        # Nearly always there is nothing to replace, and then this is far faster than translate.
-        text = text.replace(old, new)
-    return text
+    for text in _all(_incremental(codec, errors), data, final=final):
+        for old, new in zip(*_REPLACED.get(codec, ("", "")), strict=True):
+            # Nearly always there is nothing to replace, and then this is far faster than translate.
+            text = text.replace(old, new)
+        yield text
 
 
 def _missing(error: UnicodeError) -> tuple[str, int]:

@@ -155,7 +155,7 @@ class WaitResult(Shape):
     outcome: Outcome | None
     usage: Usage | None
     held_by: list[int]
-    """Pids of those who hold the output of an exited process open, as far as they were seen at its exit."""
+    """Pids of those who hold the output of an exited process open, as far as they were seen."""
     closed: bool
 
 
@@ -256,7 +256,7 @@ class ReadResult(Shape):
     usage: Usage | UnsetType = UNSET
     """Of an exited process; told to clients that know the extensions."""
     held_by: list[int] | UnsetType = UNSET
-    """Pids of those who held the output open at its exit; told to the same, if there are any."""
+    """Pids of those who held the output open after its exit; told to the same, if there are any."""
 
 
 class ProcessOutput(Shape):
@@ -288,7 +288,7 @@ class ProcessExited(Shape):
     usage: Usage | UnsetType = UNSET
     """Told to clients that know the extensions."""
     held_by: list[int] | UnsetType = UNSET
-    """Pids of those who hold the output open; told if there are any."""
+    """Pids of those who hold the output open, as far as a glance shows; told if there are any."""
 
 
 class ProcessClosed(Shape):

@@ -1,141 +1,103 @@
-"""Ended processes, for as long as they can still be read: most of the time each in one block of memory."""
+"""Processes that have closed, for as long as they can still be read (clock passed in)."""
 
 from __future__ import annotations
-
-import marshal
 
 from holdfast.config import SessionLimits
 from holdfast.dialects.expiry import Expiry
 from holdfast.dialects.scope import Starting
 
-from .feed import Feed, Record, Request
-from .realm import Realm, Realms
-from .sessions import Session, Sessions
+from .entries import ArchivedEntry, Entry, EntryOwner
+from .scopes import ProcessScope, Tenant
+from .sessions import Sessions
+from .tenants import Tenants
 
 _FRESH = 1.0
 """Seconds after its close in which a process is most likely read, and kept as it is."""
 
-_LEAST = 520
-"""Bytes: the interpreter takes smaller blocks from a store of its own, which gives little memory back."""
-
-
-class Archived(bytes):
-    """A feed whose process has closed and left nobody behind."""
-
-    __slots__ = ()
-
-    @staticmethod
-    def of(feed: Feed) -> Archived | None:
-        """``feed`` in one block; None if something of it can still change, or it is large."""
-        process = feed.process.pack()
-        if process is None:
-            return None
-        request = feed.request
-        data = marshal.dumps(
-            (
-                feed.session.key,
-                feed.name,
-                feed.terminated,
-                request.about,
-                request.fingerprint,
-                request.sandboxed,
-                process,
-            )
-        )
-        return Archived(data.ljust(_LEAST, b"\0"))  # What follows the value is not read.
-
-    @property
-    def key(self) -> str:
-        """The session's."""
-        key: str = marshal.loads(self)[0]  # noqa: S302
-        return key
-
-    @property
-    def name(self) -> str:
-        name: str = marshal.loads(self)[1]  # noqa: S302
-        return name
-
-    def restore(self, session: Session, record: Record) -> Feed:
-        """The feed as it was."""
-        _, name, terminated, about, fingerprint, sandboxed, process = marshal.loads(self)  # noqa: S302
-        request = Request(about, fingerprint, None, sandboxed)
-        kept = session.realm.backend.unpack(process)
-        feed = Feed(session, name, kept, record, request, now=0.0)
-        feed.terminated = terminated
-        return feed
-
 
 class Archive:
-    """All ended processes of an endpoint (clock passed in)."""
+    """All processes of an endpoint that have closed: first as they are, then each in one block of memory."""
 
     def __init__(
-        self,
-        record: Record,
-        *,
-        sessions: Sessions,
-        realms: Realms,
-        limits: SessionLimits,
+        self, owner: EntryOwner, *, sessions: Sessions, tenants: Tenants, limits: SessionLimits
     ) -> None:
-        self._record = record
+        self._owner = owner
         self._sessions = sessions
-        self._realms = realms
+        self._tenants = tenants
         fresh = min(_FRESH, limits.closed_seconds / 2)
-        self._fresh: Expiry[Feed] = Expiry(fresh)
-        self._closed: Expiry[Feed | Archived] = Expiry(limits.closed_seconds - fresh)
+        self._rest = limits.closed_seconds - fresh
+        self._fresh: Expiry[tuple[ProcessScope, Entry]] = Expiry(fresh)
+        self._closed: Expiry[tuple[ProcessScope, Entry] | ArchivedEntry] = Expiry(self._rest)
 
-    def add(self, feed: Feed, now: float) -> None:
+    def add(self, home: ProcessScope, entry: Entry, now: float) -> None:
         """The process has closed."""
-        self._fresh.add(feed, now)
-        if feed.session.is_commons:
-            realm = feed.session.realm
-            for name in self._realms.ended(realm, feed.name, now):
-                self._evict_kept(realm, name)
+        self._fresh.add((home, entry), now)
+        if home.is_shared:
+            for name in self._tenants.ended(home.tenant, entry.name, now):
+                self._evict_shared(home.tenant, name)
 
-    def restore(self, session: Session, entry: Archived) -> Feed:
-        return entry.restore(session, self._record)
+    def resume(self, home: ProcessScope, entry: Entry, deadline: float) -> None:
+        """Have a process that closed earlier forgotten at its deadline; the earliest are resumed first."""
+        if home.is_shared:
+            self._tenants.resume_ended(home.tenant, entry.name, deadline)
+        self._pack(home, entry, deadline - self._rest)
+
+    def restore(self, home: ProcessScope, entry: ArchivedEntry) -> Entry:
+        """The entry as it was before it was archived."""
+        return entry.restore(home, home.tenant.backend, self._owner)
 
     def expire(self, now: float) -> None:
-        """Pack or forget those whose time it is."""
-        for feed in self._fresh.due(now):
-            self._pack(feed, now)
-        for entry in self._closed.due(now):
-            self._evict(entry)
-        for realm, name in self._realms.due(now):
-            self._evict_kept(realm, name)
-            self._realms.tidy(realm)
+        """Archive or forget those whose time it is."""
+        for home, entry in self._fresh.due(now):
+            self._pack(home, entry, now)
+        for closed in self._closed.due(now):
+            self._evict(closed)
+        for tenant, name in self._tenants.due(now):
+            self._evict_shared(tenant, name)
+            self._tenants.tidy(tenant)
 
     @property
     def next_deadlines(self) -> tuple[float | None, ...]:
-        return self._fresh.next_deadline, self._closed.next_deadline, self._realms.next_deadline
+        return self._fresh.next_deadline, self._closed.next_deadline, self._tenants.next_deadline
 
-    def _pack(self, feed: Feed, now: float) -> None:
-        """Keep an ended process for the rest of its time, in as little memory as can be."""
-        scope = feed.session.scope
-        if scope.find(feed.name) is not feed:
+    def deadlines(self) -> dict[tuple[str, str], float]:
+        """When each process of a session is forgotten, by the keys of sessions and names."""
+        found = {(home.key, entry.name): when + self._rest for (home, entry), when in self._fresh}
+        for closed, when in self._closed:
+            if isinstance(closed, ArchivedEntry):
+                found[closed.key, closed.name] = when
+            else:
+                found[closed[0].key, closed[1].name] = when
+        return found
+
+    def _pack(self, home: ProcessScope, entry: Entry, now: float) -> None:
+        """Retain an ended process for the rest of its time, in as little memory as can be."""
+        if home.find(entry.name) is not entry:
             return  # Its session has ended, or it was forgotten.
-        archived = Archived.of(feed)
+        archived = ArchivedEntry.of(entry, home.key)
         if archived is not None:
-            scope.replace(feed.name, archived)
-        if not feed.session.is_commons:
-            self._closed.add(archived or feed, now)
+            home.replace(entry.name, archived)
+        if not home.is_shared:
+            self._closed.add(archived or (home, entry), now)
 
-    def _evict(self, entry: Feed | Archived) -> None:
+    def _evict(self, closed: tuple[ProcessScope, Entry] | ArchivedEntry) -> None:
         """The time of an ended process is over."""
-        if isinstance(entry, Archived):
-            session = self._sessions.get(entry.key)
-            if session is not None and session.scope.find(entry.name) is entry:
-                self._forget(self.restore(session, entry))
-        else:
-            self._forget(entry)
+        if not isinstance(closed, ArchivedEntry):
+            self._forget(*closed)
+            return
+        session = self._sessions.get(closed.key)
+        if session is not None and session.find(closed.name) is closed:
+            self._forget(session, self.restore(session, closed))
 
-    def _evict_kept(self, realm: Realm, name: str) -> None:
-        session = realm.commons.session
-        entry = session.scope.find(name)
+    def _evict_shared(self, tenant: Tenant, name: str) -> None:
+        entry = tenant.shared.find(name)
         assert entry is not None
         assert not isinstance(entry, Starting)
-        self._forget(self.restore(session, entry) if isinstance(entry, Archived) else entry)
+        self._forget(
+            tenant.shared, self.restore(tenant.shared, entry) if isinstance(entry, ArchivedEntry) else entry
+        )
 
-    def _forget(self, feed: Feed) -> None:
-        feed.session.scope.release(feed.name)
-        feed.forget()
-        feed.session.strays.keep(feed.process)
+    def _forget(self, home: ProcessScope, entry: Entry) -> None:
+        home.release(entry.name)
+        entry.forget()
+        home.strays.keep(entry.process)

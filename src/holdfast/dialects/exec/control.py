@@ -14,7 +14,7 @@ from holdfast.model import Kind, WriteStatus
 from . import answers as a
 from . import messages as m
 from .conversation import ExecConversation
-from .feed import Feed
+from .entries import Entry
 from .reading import find
 from .starting import size_of
 from .window import Window
@@ -25,21 +25,21 @@ _LONGEST_GRACE = 24 * 3600.0
 
 def write(talk: ExecConversation, params: m.Write) -> a.WriteResult | Coroutine[Any, Any, a.WriteResult]:
     """Offer bytes to stdin.  A process that nobody knows is an answer here, not an error."""
-    if not params.write_id:
+    if params.write_id == "":
         raise BadRequest("writeId must not be empty", field="writeId")
-    feed = talk.endpoint.find(talk.session, params.process_id)
-    if feed is None:
+    entry = talk.endpoint.find(talk.session, params.process_id)
+    if entry is None:
         return a.WriteResult("unknownProcess")
-    if isinstance(feed, Starting):
+    if isinstance(entry, Starting):
         return a.WriteResult("starting")
-    status = feed.process.try_write(params.data, write_id=params.write_id)
+    status = entry.process.try_write(params.data, write_id=params.write_id)
     if status is None:
-        return _write_later(feed, params)
+        return _write_later(entry, params)
     return _ACCEPTED if status is WriteStatus.ACCEPTED else a.WriteResult(status.value)
 
 
-async def _write_later(feed: Feed, params: m.Write) -> a.WriteResult:
-    status = await feed.process.write(params.data, write_id=params.write_id)
+async def _write_later(entry: Entry, params: m.Write) -> a.WriteResult:
+    status = await entry.process.write(params.data, write_id=params.write_id)
     return a.WriteResult(status.value)
 
 
@@ -55,8 +55,8 @@ def close_stdin(talk: ExecConversation, params: m.CloseStdinParams) -> a.WriteRe
             return a.WriteResult("unknownProcess")
         case Starting():
             return a.WriteResult("starting")
-        case feed:
-            return a.WriteResult(feed.process.close_stdin_now(write_id=params.write_id).value)
+        case entry:
+            return a.WriteResult(entry.process.close_stdin_now(write_id=params.write_id).value)
 
 
 def resize(talk: ExecConversation, params: m.ResizeParams) -> Nothing:
@@ -85,21 +85,18 @@ def signal(talk: ExecConversation, params: m.SignalParams) -> Nothing:
         # Clients of the reference are promised that there is no such thing.
         raise Undecodable("unknown variant `kill`, expected `interrupt`")
     match talk.endpoint.find(talk.session, params.process_id):
-        case Feed() as feed:
-            feed.process.signal_now(_NUMBERS[params.signal], tree=bool(params.tree))
+        case Entry() as entry:
+            entry.process.signal_now(_NUMBERS[params.signal], tree=bool(params.tree))
     return Nothing()
 
 
 def acknowledge(talk: ExecConversation, params: m.AckParams) -> Nothing:
     """Say what has arrived, so that a process with a window may go on; nothing happens to any other."""
     match talk.endpoint.find(talk.session, params.process_id):
-        case Feed(window=Window() as window) as feed:
+        case Entry(window=Window() as window) as entry:
             window.acknowledge(params.seq or 0)
             if params.release:
-                window.release()
-                # Nobody relies on more any longer than what was asked for.
-                feed.least = 0
-                talk.endpoint.make_room(feed)
+                entry.release_window()
     return Nothing()
 
 
@@ -111,8 +108,8 @@ async def terminate(talk: ExecConversation, params: m.TerminateParams) -> a.Term
         case Starting() as starting:
             starting.cancel()
             return a.TerminateResult(running=True, survivors=[])
-        case feed:
-            end = feed.process.exit
+        case entry:
+            end = entry.process.exit
             if end is not None and params.grace_ms is None:
                 # What it left behind is spared, as clients of the reference expect.
                 return a.TerminateResult(
@@ -120,6 +117,6 @@ async def terminate(talk: ExecConversation, params: m.TerminateParams) -> a.Term
                 )
             grace = min((params.grace_ms or 0) / 1000, _LONGEST_GRACE)
             with talk.waiting_for_end(counted=grace > 0):
-                feed.terminated = feed.terminated or feed.process.exit is None
-                ended = await feed.process.terminate(grace=grace)
+                entry.terminated = entry.terminated or entry.process.exit is None
+                ended = await entry.process.terminate(grace=grace)
             return a.TerminateResult(ended.running, list(ended.survivors), tree_exact=ended.exact)

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from enum import Enum
-from typing import TYPE_CHECKING
 
 from holdfast.dialects.dialect import Breach, Client, Method, WireError
 from holdfast.errors import HoldfastError, LimitReached, OutOfTurn
@@ -14,12 +14,9 @@ from holdfast.wire.jsonrpc import Notification, Response
 
 from .exchanges import Exchanges
 from .explain import INVALID_REQUEST, explain
-from .files import FileTalk
-from .realm import Realm
-from .sessions import Session
-
-if TYPE_CHECKING:
-    from .endpoint import ExecEndpoint
+from .open_files import ConnectionFiles
+from .scopes import Session, Tenant
+from .state import ExecState
 
 
 class Stage(Enum):
@@ -39,8 +36,9 @@ class ExecConversation:
         "_behind",
         "_exchanges",
         "_files",
-        "_realm",
+        "_listing",
         "_session",
+        "_tenant",
         "_waiting",
         "backend",
         "client",
@@ -49,19 +47,20 @@ class ExecConversation:
     )
 
     binary = True
-    decode = staticmethod(jsonrpc.decode)
+    envelope = jsonrpc.STRICT
 
-    def __init__(self, endpoint: ExecEndpoint, client: Client) -> None:
+    def __init__(self, endpoint: ExecState, client: Client) -> None:
         self.endpoint = endpoint
         self.client = client
         self.backend = endpoint.backend.on_behalf_of(client.principal, client.peer)
         self.stage = Stage.NEW
-        self._realm: Realm | None = None
+        self._tenant: Tenant | None = None
         self._session: Session | None = None
         self._waiting = 0
         self._behind = False
         self._exchanges: Exchanges | None = None
-        self._files: FileTalk | None = None
+        self._files: ConnectionFiles | None = None
+        self._listing: asyncio.Lock | None = None
 
     @property
     def session(self) -> Session:
@@ -82,11 +81,18 @@ class ExecConversation:
             await self.exchanges.flow()
 
     @property
-    def files(self) -> FileTalk:
+    def files(self) -> ConnectionFiles:
         """What the client has to do with files; made when first needed."""
         if self._files is None:
-            self._files = FileTalk(self.endpoint.file_limits)
+            self._files = ConnectionFiles(self.endpoint.file_limits)
         return self._files
+
+    @property
+    def listing(self) -> asyncio.Lock:
+        """Whose turn it is among the client's long lists; made when first needed."""
+        if self._listing is None:
+            self._listing = asyncio.Lock()
+        return self._listing
 
     async def begin(self, resume: str | None, *, extended: bool, by_force: bool = False) -> Session:
         """Open or resume the client's session.
@@ -100,13 +106,13 @@ class ExecConversation:
         # Taken back on failure: the client may try again.
         self.stage = Stage.INITIALIZED
         try:
-            if self._realm is None:
-                self._realm = self.endpoint.realms.enter(self.client.principal, self.backend)
+            if self._tenant is None:
+                self._tenant = self.endpoint.tenants.enter(self.client.principal, self.backend)
             if resume is None:
-                self._session = self.endpoint.sessions.open(self.client, self._realm)
+                self._session = self.endpoint.sessions.open(self.client, self._tenant)
             else:
-                self._session = await self.endpoint.resume(
-                    resume, self.client, self._realm, by_force=by_force
+                self._session = await self.endpoint.attach(
+                    resume, self.client, self._tenant, by_force=by_force
                 )
         except BaseException:
             self.stage = Stage.NEW
@@ -170,24 +176,24 @@ class ExecConversation:
         if self._session is not None:
             self._session.valve.open()
 
-    def malformed(self, detail: str) -> WireError:
+    def malformed(self, detail: str) -> bytes:
         if self.client.transport == "stdio":
             source = "JSON-RPC message from exec-server stdio"
         else:
             source = f"websocket JSON-RPC message from exec-server websocket {self.client.peer}"
-        return WireError(INVALID_REQUEST, f"failed to parse {source}: {detail}")
+        return jsonrpc.error(jsonrpc.UNPARSED, INVALID_REQUEST, f"failed to parse {source}: {detail}")
 
     def explain(self, error: HoldfastError) -> WireError:
         return explain(error)
 
     def usage(self) -> Mapping[str, int]:
         return {
-            "session.names": 0 if self._session is None else len(self._session.scope),
-            "session.name_bytes": 0 if self._session is None else self._session.scope.size,
+            "session.names": 0 if self._session is None else len(self._session),
+            "session.name_bytes": 0 if self._session is None else self._session.size,
             "session.waiting_ends": self._waiting,
             "http.connection_requests": 0 if self._exchanges is None else len(self._exchanges),
             "file.handles": 0 if self._files is None else len(self._files.handles),
-            "file.connection_calls": 0 if self._files is None else self._files.turns.running,
+            "file.connection_calls": 0 if self._files is None else self._files.locks.running,
         }
 
     def ended(self) -> None:
@@ -195,6 +201,6 @@ class ExecConversation:
             self._files.close()
         if self._session is not None and self._session.client is self.client:
             self.endpoint.leave(self._session, self.client)
-        realm, self._realm = self._realm, None
-        if realm is not None:
-            self.endpoint.realms.leave(realm)
+        tenant, self._tenant = self._tenant, None
+        if tenant is not None:
+            self.endpoint.tenants.leave(tenant)

@@ -1,4 +1,4 @@
-"""Ends of processes, and what is missing of their output, as JSON (pure)."""
+"""Processes in a list, their ends, and what is missing of their output, as JSON (pure)."""
 
 from __future__ import annotations
 
@@ -7,12 +7,36 @@ from functools import lru_cache
 
 import msgspec
 
+from holdfast.backend import KeptProcess
 from holdfast.dialects.shapes import printable
 from holdfast.model import Exit, Gap, Kind, Outcome, Usage
 
 from . import answers as a
 
 _encode = msgspec.json.Encoder().encode
+
+
+STARTING = b'"state":"starting","pid":null,"exitCode":null,"outcome":null,"nextSeq":1,"retainedBytes":0}'
+"""How a process is in a list before it runs."""
+
+
+def head(name: str, about: bytes) -> bytes:
+    """What a list says first of a process: its name, and what is remembered of the request for it."""
+    return b'"processId":%b,%b,' % (_encode(name), about)
+
+
+def state(process: KeptProcess) -> bytes:
+    """How a process is, as the end of what a list says of it."""
+    end = process.exit
+    word = b"running" if end is None else b"closed" if process.closed else b"exited"
+    return b'"state":"%b","pid":%d,"exitCode":%b,"outcome":%b,"nextSeq":%d,"retainedBytes":%d}' % (
+        word,
+        process.pid,
+        b"null" if end is None else b"%d" % end.code,
+        b"null" if end is None else _outcome_text(end.outcome),
+        process.next_seq,
+        process.retained(),
+    )
 
 
 def outcome(found: Outcome) -> a.Outcome:
@@ -45,12 +69,12 @@ def of_exit(found: Exit, *, extended: bool) -> bytes:
 
 
 def of_end(found: Exit, *, extended: bool) -> bytes:
-    """The same for those who ask later; a client that does not know the rest is told how it ended."""
+    """An end for those who ask later; a client without the extensions is told the outcome alone."""
     return of_exit(found, extended=True) if extended else of_outcome(found, extended=False)
 
 
 def of_outcome(found: Exit, *, extended: bool) -> bytes:
-    """The same, but only how it ended."""
+    """The outcome of an end, if the exit code does not say it or the client knows the extensions."""
     if extended or found.outcome.kind is not Kind.EXIT:
         return b',"outcome":' + _outcome_text(found.outcome)
     return b""

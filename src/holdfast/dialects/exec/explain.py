@@ -1,4 +1,4 @@
-"""Errors in the words of the exec dialect (pure)."""
+"""Errors in the words of the exec dialect."""
 
 from __future__ import annotations
 
@@ -20,6 +20,7 @@ from holdfast.errors import (
     HandleTaken,
     HeaderFault,
     HoldfastError,
+    HostUnfit,
     HttpFailed,
     HttpFault,
     LimitReached,
@@ -31,6 +32,7 @@ from holdfast.errors import (
     OutputGap,
     ProcessLost,
     Refused,
+    RequestCancelled,
     SandboxUnavailable,
     SessionBusy,
     SessionUnknown,
@@ -82,7 +84,7 @@ def explain(error: HoldfastError) -> WireError:
             return WireError(INTERNAL_ERROR, http_text(error), {"fault": fault.value, "reason": reason})
         case Undecodable() | BadRequest() | Unsupported() | SandboxUnavailable():
             return WireError(INVALID_PARAMS, str(error))
-        case OutOfTurn() | NoTerminal():
+        case OutOfTurn() | NoTerminal() | RequestCancelled():
             return WireError(INVALID_REQUEST, str(error))
         case UnknownProcess(name=name):
             return WireError(INVALID_REQUEST, f"unknown process id {name}")
@@ -116,7 +118,7 @@ def explain(error: HoldfastError) -> WireError:
             return WireError(INTERNAL_ERROR, f"failed to signal process: {reason}")
         case LimitReached():
             return _limit(error)
-        case AuditFailed():
+        case AuditFailed() | HostUnfit():
             return WireError(INTERNAL_ERROR, str(error))
         case Forbidden(what=what, subject=subject):
             return WireError(INVALID_REQUEST, str(error), {"forbidden": what, "subject": printable(subject)})
@@ -173,5 +175,5 @@ def http_text(error: HttpFailed) -> str:
 
 
 def body_text(error: HttpFailed) -> str:
-    """The same for the end of a streamed body, which has no data: the reason is put behind it."""
+    """Words for a streamed body that broke off.  It has no data, so the reason is put behind them."""
     return f"error decoding response body: {error.reason}"

@@ -12,8 +12,9 @@ import msgspec
 from msgspec import UNSET, UnsetType
 
 from holdfast.dialects import base64, paths
-from holdfast.dialects.shapes import U64, Shape, Usize, decoded
+from holdfast.dialects.shapes import U64, Shape, Usize, decoded, utf8_size
 from holdfast.errors import FileRefused
+from holdfast.files import MOST_MISSING, MOST_MISSING_BYTES
 
 from .sandboxing import SandboxContext
 from .texts import Base64Text, PathText, within_u64
@@ -248,9 +249,9 @@ class WatchMissingParams(Shape):
     watch_id: U64
     """Larger than that of every watch before it on this connection; it takes the place of the last one."""
     missing: list[PathText]
-    """At most 64 URIs."""
+    """At most 64 paths."""
     present: PathText | None = None
-    """URI of something that is there, and whose end is to be told too."""
+    """Something that is there, and whose end is to be told too."""
 
     def __post_init__(self) -> None:
         within_u64(self.watch_id)
@@ -273,7 +274,7 @@ P = TypeVar("P", bound=Shape)
 
 
 class Located(msgspec.Struct, Generic[P]):
-    """A request with its URIs read."""
+    """A request with its paths read."""
 
     params: P
     uris: list[paths.PathUri]
@@ -289,12 +290,12 @@ def decode(value: Any, kind: type[P], names: tuple[str, ...]) -> Located[P]:
 
 
 def located(kind: type[P], *names: str) -> Callable[[Any], Located[P]]:
-    """A decoder of params in which these members are URIs."""
+    """A decoder of params in which these members are paths."""
     return partial(decode, kind=kind, names=names or ("path",))
 
 
 def local(uri: paths.PathUri) -> str:
-    """The path that a URI means on this host, without dots and without a slash at its end.
+    """The path that was meant on this host, without dots and without a slash at its end.
 
     Raises:
         FileRefused: It means one on another host.
@@ -318,7 +319,7 @@ def decode_write_block(value: Any) -> WriteBlock:
 
 
 class WatchMissing(msgspec.Struct):
-    """``fs/watchMissing`` with its paths read; None if one of them is not of this host."""
+    """``fs/watchMissing`` with its paths read; None if they are too many, or one is not of this host."""
 
     watch_id: int
     missing: list[str] | None
@@ -327,6 +328,9 @@ class WatchMissing(msgspec.Struct):
 
 def decode_watch_missing(value: Any) -> WatchMissing:
     params = decoded(value, WatchMissingParams)
+    # Before each is read, which takes its time: so many are not watched anyway.
+    if len(params.missing) > MOST_MISSING or sum(map(utf8_size, params.missing)) > MOST_MISSING_BYTES:
+        return WatchMissing(params.watch_id, None, None)
     uris = [paths.parse(uri) for uri in params.missing]
     present = None if params.present is None else paths.parse(params.present)
     if any(uri.path is None for uri in uris) or (present is not None and present.path is None):

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 from collections.abc import AsyncGenerator
-from typing import TYPE_CHECKING
 
 from holdfast.config import FileLimits
 from holdfast.dialects import base64, paths
@@ -12,64 +11,45 @@ from holdfast.dialects.dialect import LongResult
 from holdfast.dialects.shapes import Nothing
 from holdfast.errors import BadRequest, FileRefused
 from holdfast.files import DirEntry, Files, OpenFile, WalkTerms
-from holdfast.wire.jsonrpc import Parts
+from holdfast.wire.jsonrpc import JsonParts
 
 from . import file_messages as m
+from .conversation import ExecConversation
 from .explain import file_text
-from .handles import Handles
-from .missing import MissingWatch
+from .path_locks import PathLock
 from .sandboxing import sandbox_of
-from .turns import Turn, Turns
-
-if TYPE_CHECKING:
-    from .conversation import ExecConversation
-
-
-class FileTalk:
-    """What one connection has to do with files.  Ends with it."""
-
-    __slots__ = ("handles", "missing", "turns")
-
-    def __init__(self, limits: FileLimits) -> None:
-        self.turns = Turns(limits.connection_calls)
-        self.handles = Handles(limits)
-        self.missing = MissingWatch()
-
-    def close(self) -> None:
-        self.handles.close()
-        self.missing.stop()
 
 
 def _follows(wish: bool | None) -> bool:  # noqa: FBT001
     return wish is not False
 
 
-async def read_file(talk: ExecConversation, request: m.Located[m.ReadFileParams]) -> Parts | LongResult:
+async def read_file(talk: ExecConversation, request: m.Located[m.ReadFileParams]) -> JsonParts | LongResult:
     """Read a regular file."""
     params, limits = request.params, talk.endpoint.file_limits
-    sandbox = sandbox_of(params.sandbox, None)
+    sandbox = sandbox_of(params.sandbox, None, talk.endpoint.sandbox_limits)
     path = request.path
-    turn = talk.files.turns.join(path)
-    await turn.reached()
+    lock = talk.files.locks.join(path)
+    await lock.acquire()
     try:
         found = await _files(talk).read(
             path, at_once=limits.at_once_bytes, follow=_follows(params.follow_symlinks), sandbox=sandbox
         )
     except BaseException:
-        turn.end()
+        lock.release()
         raise
     if not isinstance(found, bytes):
-        return _long(found, turn, limits)
-    turn.end()
-    return Parts((b'{"dataBase64":"', base64.encode(found), b'"}'))
+        return _long(found, lock, limits)
+    lock.release()
+    return JsonParts((b'{"dataBase64":"', base64.encode(found), b'"}'))
 
 
-def _long(file: OpenFile, turn: Turn, limits: FileLimits) -> LongResult:
+def _long(file: OpenFile, lock: PathLock, limits: FileLimits) -> LongResult:
     """An answer that never is in memory as a whole."""
 
     def close() -> None:
         file.close()
-        turn.end()
+        lock.release()
 
     return LongResult(b'{"dataBase64":"', _pieces(file, limits), b'"}', close)
 
@@ -92,14 +72,14 @@ async def _pieces(file: OpenFile, limits: FileLimits) -> AsyncGenerator[bytes, N
 async def write_file(talk: ExecConversation, request: m.Located[m.WriteFileParams]) -> Nothing:
     """Make a file of these bytes, or put them into the one that is there, in place."""
     params = request.params
-    sandbox = sandbox_of(params.sandbox, None)
+    sandbox = sandbox_of(params.sandbox, None, talk.endpoint.sandbox_limits)
     try:
         data = base64.decode(params.data_base64)
     except BadRequest as bad:
         raise FileRefused(f"fs/writeFile requires valid base64 dataBase64: {bad}") from None
     path = request.path
     params.data_base64 = ""  # Not twice in memory while it waits.
-    async with talk.files.turns.take(path, changes=True):
+    async with talk.files.locks.hold(path, changes=True):
         follow = _follows(params.follow_symlinks)
         await _files(talk).write(path, data, follow=follow, sandbox=sandbox)
     return Nothing()
@@ -108,9 +88,9 @@ async def write_file(talk: ExecConversation, request: m.Located[m.WriteFileParam
 async def create_directory(talk: ExecConversation, request: m.Located[m.CreateDirectoryParams]) -> Nothing:
     """Make a directory, with all above it unless told otherwise."""
     params = request.params
-    sandbox = sandbox_of(params.sandbox, None)
+    sandbox = sandbox_of(params.sandbox, None, talk.endpoint.sandbox_limits)
     path = request.path
-    async with talk.files.turns.take(path, changes=True):
+    async with talk.files.locks.hold(path, changes=True):
         await _files(talk).make_directory(
             path,
             recursive=params.recursive is not False,
@@ -125,9 +105,9 @@ async def get_metadata(
 ) -> m.GetMetadataResult:
     """Tell what is at a path."""
     params = request.params
-    sandbox = sandbox_of(params.sandbox, None)
+    sandbox = sandbox_of(params.sandbox, None, talk.endpoint.sandbox_limits)
     path = request.path
-    async with talk.files.turns.take(path):
+    async with talk.files.locks.hold(path):
         facts = await _files(talk).metadata(path, follow=_follows(params.follow_symlinks), sandbox=sandbox)
     return m.GetMetadataResult(
         is_directory=facts.directory,
@@ -143,9 +123,9 @@ async def canonicalize(
     talk: ExecConversation, request: m.Located[m.CanonicalizeParams]
 ) -> m.CanonicalizeResult:
     """Tell the path of something that is there without symbolic links."""
-    sandbox = sandbox_of(request.params.sandbox, None)
+    sandbox = sandbox_of(request.params.sandbox, None, talk.endpoint.sandbox_limits)
     path = request.path
-    async with talk.files.turns.take(path):
+    async with talk.files.locks.hold(path):
         return m.CanonicalizeResult(paths.to_uri(await _files(talk).canonical(path, sandbox=sandbox)))
 
 
@@ -153,9 +133,9 @@ async def read_directory(
     talk: ExecConversation, request: m.Located[m.ReadDirectoryParams]
 ) -> m.ReadDirectoryResult:
     """List a directory."""
-    sandbox = sandbox_of(request.params.sandbox, None)
+    sandbox = sandbox_of(request.params.sandbox, None, talk.endpoint.sandbox_limits)
     path = request.path
-    async with talk.files.turns.take(path):
+    async with talk.files.locks.hold(path):
         entries = await _files(talk).list(path, sandbox=sandbox)
     return m.ReadDirectoryResult([_entry(path, entry) for entry in entries])
 
@@ -175,10 +155,10 @@ def _shown(name: str) -> str:
 
 async def walk(talk: ExecConversation, request: m.Located[m.WalkParams]) -> m.WalkResult:
     """List what is below a directory, level by level."""
-    sandbox = sandbox_of(request.params.sandbox, None)
+    sandbox = sandbox_of(request.params.sandbox, None, talk.endpoint.sandbox_limits)
     path = request.path
     terms = _terms(request.params.options, talk.endpoint.file_limits)
-    async with talk.files.turns.take(path):
+    async with talk.files.locks.hold(path):
         found = await _files(talk).walk(path, terms, sandbox=sandbox)
     return m.WalkResult(
         [m.FoundEntry(entry.path, _KINDS[entry.directory]) for entry in found.entries],
@@ -216,9 +196,9 @@ def _terms(options: m.WalkOptions, limits: FileLimits) -> WalkTerms:
 async def remove(talk: ExecConversation, request: m.Located[m.RemoveParams]) -> Nothing:
     """Remove a file, a link or a directory."""
     params = request.params
-    sandbox = sandbox_of(params.sandbox, None)
+    sandbox = sandbox_of(params.sandbox, None, talk.endpoint.sandbox_limits)
     path = request.path
-    async with talk.files.turns.take(path, changes=True):
+    async with talk.files.locks.hold(path, changes=True):
         await _files(talk).remove(
             path,
             recursive=params.recursive is not False,
@@ -231,9 +211,9 @@ async def remove(talk: ExecConversation, request: m.Located[m.RemoveParams]) -> 
 
 async def copy(talk: ExecConversation, request: m.Located[m.CopyParams]) -> Nothing:
     """Copy a file with its mode, a link as it is, or a directory with all that is in it."""
-    sandbox = sandbox_of(request.params.sandbox, None)
+    sandbox = sandbox_of(request.params.sandbox, None, talk.endpoint.sandbox_limits)
     source, destination = (m.local(uri) for uri in request.uris)
-    async with talk.files.turns.take(source, destination, changes=True):
+    async with talk.files.locks.hold(source, destination, changes=True):
         await _files(talk).copy(source, destination, recursive=request.params.recursive, sandbox=sandbox)
     return Nothing()
 

@@ -1,67 +1,15 @@
-"""Open files of one connection: ``fs/open``, ``fs/readBlock``, ``fs/writeBlock``, ``fs/close``."""
+"""Open files, and one to come: ``fs/open``, ``readBlock``, ``writeBlock``, ``close``, ``watchMissing``."""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
-from holdfast.config import FileLimits
 from holdfast.dialects import base64
 from holdfast.dialects.shapes import Nothing
-from holdfast.errors import FileFailed, FileRefused, HandleTaken, LimitReached, UnknownHandle
-from holdfast.files import OpenFile, Purpose
+from holdfast.errors import FileFailed, FileRefused
+from holdfast.files import Purpose
 
 from . import file_messages as m
+from .conversation import ExecConversation
 from .sandboxing import sandbox_of
-
-if TYPE_CHECKING:
-    from .conversation import ExecConversation
-
-
-class Handles:
-    """The names that a client gave to its open files."""
-
-    __slots__ = ("_files", "_limits")
-
-    def __init__(self, limits: FileLimits) -> None:
-        self._limits = limits
-        # None while it is being opened.
-        self._files: dict[str, OpenFile | None] = {}
-
-    def __len__(self) -> int:
-        return len(self._files)
-
-    def check(self, name: str) -> None:
-        """Raise if nobody can have such a name."""
-        if len(name.encode()) > self._limits.handle_bytes:
-            words = f"file handle ID must not exceed {self._limits.handle_bytes} bytes"
-            raise FileRefused(words, bound="file.handle_bytes")
-
-    def reserve(self, name: str) -> None:
-        """Take a name for a file that is about to be opened."""
-        if name in self._files:
-            raise HandleTaken(name)
-        if len(self._files) >= self._limits.handles:
-            raise LimitReached("file handles of one connection", self._limits.handles, name="file.handles")
-        self._files[name] = None
-
-    def put(self, name: str, file: OpenFile) -> None:
-        self._files[name] = file
-
-    def get(self, name: str) -> OpenFile:
-        file = self._files.get(name)
-        if file is None:
-            raise UnknownHandle(name)
-        return file
-
-    def drop(self, name: str) -> None:
-        """Close a file, if there is one, and free its name."""
-        file = self._files.pop(name, None)
-        if file is not None:
-            file.close()
-
-    def close(self) -> None:
-        for name in list(self._files):
-            self.drop(name)
 
 
 def key(name: str) -> str:
@@ -72,10 +20,10 @@ def key(name: str) -> str:
 async def open_file(talk: ExecConversation, request: m.Located[m.OpenParams]) -> m.OpenResult:
     """Open a file under a name of the client's choice, which is good on this connection."""
     params, handles = request.params, talk.files.handles
-    sandbox = sandbox_of(params.sandbox, None)
+    sandbox = sandbox_of(params.sandbox, None, talk.endpoint.sandbox_limits)
     handles.check(params.handle_id)
     path = request.path
-    async with talk.files.turns.take(key(params.handle_id), path, changes=True):
+    async with talk.files.locks.hold(key(params.handle_id), path, changes=True):
         handles.reserve(params.handle_id)
         try:
             purpose = Purpose(params.mode.value)
@@ -98,7 +46,7 @@ async def read_block(talk: ExecConversation, params: m.ReadBlockParams) -> m.Rea
     handles.check(params.handle_id)
     if not 1 <= params.len <= most:
         raise _no_block("read", params.len, most)
-    async with talk.files.turns.take(key(params.handle_id)):
+    async with talk.files.locks.hold(key(params.handle_id)):
         file = handles.get(params.handle_id)
         try:
             data = await file.read(params.offset, params.len)
@@ -114,7 +62,7 @@ async def write_block(talk: ExecConversation, params: m.WriteBlock) -> Nothing:
     handles.check(params.handle_id)
     if not 1 <= len(params.data) <= most:
         raise _no_block("write", len(params.data), most)
-    async with talk.files.turns.take(key(params.handle_id), changes=True):
+    async with talk.files.locks.hold(key(params.handle_id), changes=True):
         await handles.get(params.handle_id).write(params.offset, params.data)
     return Nothing()
 
@@ -123,6 +71,42 @@ async def close_file(talk: ExecConversation, params: m.CloseParams) -> Nothing:
     """Close a file; there need not be one."""
     handles = talk.files.handles
     handles.check(params.handle_id)
-    async with talk.files.turns.take(key(params.handle_id), changes=True):
+    async with talk.files.locks.hold(key(params.handle_id), changes=True):
         handles.drop(params.handle_id)
     return Nothing()
+
+
+async def watch_missing(talk: ExecConversation, params: m.WatchMissing) -> m.WatchMissingResult:
+    """Be told once, when one of these paths, or a missing parent of one, appears."""
+    state = talk.files.missing
+    if not state.begin(params.watch_id) or not params.missing:
+        return m.WatchMissingResult(watching=False)
+    news = _News(talk, params.watch_id)
+    watch = await talk.backend.files.watch_missing(params.missing, params.present, news.told)
+    if watch is None:
+        return m.WatchMissingResult(watching=False)
+    if news.early or not state.is_latest(params.watch_id):
+        # It has come while we were getting ready, or a newer watch has: the client has to look again.
+        watch.stop()
+        return m.WatchMissingResult(watching=False)
+    news.ready = True
+    state.put(watch)
+    return m.WatchMissingResult(watching=True)
+
+
+class _News:
+    """What a watch tells: nothing before the answer that there is one."""
+
+    __slots__ = ("_number", "_talk", "early", "ready")
+
+    def __init__(self, talk: ExecConversation, number: int) -> None:
+        self._talk = talk
+        self._number = number
+        self.early = False
+        self.ready = False
+
+    def told(self) -> None:
+        if self.ready:
+            self._talk.client.send(b'{"method":"fs/missingChanged","params":{"watchId":%d}}' % self._number)
+        else:
+            self.early = True

@@ -9,17 +9,19 @@ What must hold:
 
 from __future__ import annotations
 
-from collections.abc import Coroutine, Generator
+from collections.abc import Coroutine
 from typing import Any
 
 import msgspec
 
 from holdfast.backend import HttpResponse
+from holdfast.config import HttpLimits
 from holdfast.dialects import base64
-from holdfast.dialects.dialect import Sequel
+from holdfast.dialects.dialect import Pause, Sequel
+from holdfast.dialects.shapes import utf8_size
 from holdfast.errors import BadRequest, HttpFailed, LimitReached
 from holdfast.web import HttpHeader, HttpRequest, check_header, is_token, parse_url, scheme_of
-from holdfast.wire.jsonrpc import Parts
+from holdfast.wire.jsonrpc import JsonParts
 
 from . import http_messages as m
 from .conversation import ExecConversation
@@ -32,21 +34,22 @@ _LONGEST_MS = 365 * 24 * 3600 * 1000
 """Milliseconds; longer times are legal and mean the same, but clocks overflow."""
 
 
-def request(talk: ExecConversation, asked: m.Asked) -> Coroutine[Any, Any, Parts | Sequel]:
+def request(talk: ExecConversation, asked: m.Asked) -> Coroutine[Any, Any, JsonParts | Sequel]:
     """Make an HTTP request from this host."""
     stream = asked.params.request_id if asked.params.stream_response else None
     # The name is taken before anything else can be asked under it.
     talk.exchanges.begin(stream)
     try:
-        request = _request(asked)
+        request = _request(asked, talk.endpoint.http_limits)
     except BaseException:
         talk.exchanges.end(stream)
         raise
     return _exchange(talk, request, stream)
 
 
-def _request(asked: m.Asked) -> HttpRequest:
+def _request(asked: m.Asked, limits: HttpLimits) -> HttpRequest:
     params = asked.params
+    _check_size(params, limits)
     if not is_token(params.method):
         raise BadRequest("http/request method is invalid: invalid HTTP method", field="method")
     scheme = scheme_of(params.url)
@@ -67,18 +70,19 @@ def _request(asked: m.Asked) -> HttpRequest:
     )
 
 
-class _Turn:
-    """Waits until it is the task's own turn: before that there is no task, and timeouts need one."""
+def _check_size(params: m.HttpRequestParams, limits: HttpLimits) -> None:
+    """Look at how much there is before any of it is looked at closely, on the loop."""
+    if utf8_size(params.url) > limits.url_bytes:
+        raise LimitReached("bytes of a URL", limits.url_bytes, name="http.url_bytes")
+    if sum(len(each.name) + len(each.value) for each in params.headers) > limits.header_bytes:
+        raise LimitReached("bytes of HTTP headers", limits.header_bytes, name="http.header_bytes")
 
-    def __await__(self) -> Generator[None, None, None]:
-        yield
 
-
-async def _exchange(talk: ExecConversation, request: HttpRequest, stream: str | None) -> Parts | Sequel:
+async def _exchange(talk: ExecConversation, request: HttpRequest, stream: str | None) -> JsonParts | Sequel:
     streams = False
     span = HttpSpan(request)
     try:
-        await _Turn()
+        await Pause()  # Before that there is no task, and timeouts need one.
         response = await talk.backend.http.request(request)
         span.answered(response.status)
         if stream is not None:
@@ -94,7 +98,7 @@ async def _exchange(talk: ExecConversation, request: HttpRequest, stream: str | 
             talk.exchanges.end(stream)
 
 
-async def _whole(talk: ExecConversation, response: HttpResponse) -> Parts:
+async def _whole(talk: ExecConversation, response: HttpResponse) -> JsonParts:
     """The answer with the body in it."""
     most, room = talk.endpoint.http_limits.buffered_bytes, talk.endpoint.http_room
     body = bytearray()
@@ -116,10 +120,10 @@ async def _whole(talk: ExecConversation, response: HttpResponse) -> Parts:
         await response.aclose()
 
 
-def _result(response: HttpResponse, body: bytes) -> Parts:
+def _result(response: HttpResponse, body: bytes) -> JsonParts:
     headers = [m.ResponseHeader(name, value) for name, value in response.headers]
     head = b'{"status":%d,"headers":%b,"bodyBase64":"' % (response.status, _encode(headers))
-    return Parts((head, body, b'"}'))
+    return JsonParts((head, body, b'"}'))
 
 
 async def _tell(talk: ExecConversation, response: HttpResponse, stream: str, span: HttpSpan) -> None:

@@ -124,7 +124,7 @@ class StartParams(Shape):
     argv: list[str]
     """Program and arguments; a bare name is looked up in ``PATH`` of the child."""
     cwd: PathText
-    """A ``file:`` URI; must be a directory."""
+    """A ``file:`` URI or a native absolute path; must be a directory."""
     env: dict[str, str]
     """The child's variables, or what is laid over those of ``envPolicy``."""
     tty: bool
@@ -203,8 +203,9 @@ class WriteParams(Shape):
     process_id: str
     chunk: Base64Text
     """The bytes, in base64 with padding."""
-    write_id: str
-    """Not empty; the same one is written once.  The last 4,096 accepted ones are remembered."""
+    write_id: str | None = None
+    """Not empty; the same one is written once.  The last 4,096 accepted ones are remembered.  Without
+    one (clients up to 0.140 send none) the bytes are written, and a retry would write them again."""
 
 
 class SignalName(Enum):
@@ -269,7 +270,7 @@ class CloseStdinParams(Shape):
 
     process_id: str
     write_id: str | None = None
-    """The same one takes effect once, as with ``process/write``."""
+    """An identifier that is sent again takes effect once, as with ``process/write``."""
 
 
 class ResizeParams(Shape):
@@ -312,7 +313,7 @@ class Write(msgspec.Struct):
 
     process_id: str
     data: bytes
-    write_id: str
+    write_id: str | None
 
 
 def decode_write(value: Any) -> Write:

@@ -8,6 +8,7 @@ from functools import partial
 from typing import Any, TypeVar
 
 from holdfast.dialects.dialect import Method, UnknownMethod
+from holdfast.dialects.endpoints import Services
 from holdfast.dialects.shapes import decoded
 
 from . import file_messages as f
@@ -16,11 +17,12 @@ from . import http_messages as h
 from . import messages as m
 from .control import acknowledge, close_stdin, resize, signal, terminate, write
 from .conversation import ExecConversation
-from .handles import close_file, open_file, read_block, write_block
+from .endpoint import ExecEndpoint
+from .handles import close_file, open_file, read_block, watch_missing, write_block
 from .handshake import close, environment_info, environment_status, initialize, take_over
 from .http import request
-from .missing import watch_missing
-from .reading import list_processes, read, wait
+from .listing import list_processes
+from .reading import read, wait
 from .spans import in_span
 from .starting import start
 
@@ -65,7 +67,7 @@ METHODS: dict[str, Method] = {
     "process/read": _method(m.ReadParams, read, "exec", name_of=_name, waits=True),
     "process/ack": _method(m.AckParams, acknowledge, "exec", name_of=_name),
     "process/wait": _method(m.WaitParams, wait, "exec", name_of=_name, waits=True),
-    "process/list": Method(m.decode_unit, list_processes, "exec"),
+    "process/list": Method(m.decode_unit, list_processes, "exec", waits=True),
     "process/write": Method(m.decode_write, write, "exec", name_of=_name, waits=True),
     "process/closeStdin": _method(m.CloseStdinParams, close_stdin, "exec", name_of=_name),
     "process/resize": _method(m.ResizeParams, resize, "exec", name_of=_name),
@@ -101,3 +103,18 @@ ABSENT = {
 FILE_METHODS = {name: replace(each, handle=in_span(name, each.handle)) for name, each in FILE_METHODS.items()}
 METHODS |= FILE_METHODS
 METHODS |= {name: _absent(name, family) for family, names in ABSENT.items() for name in names.split()}
+
+
+def make_endpoint(services: Services) -> ExecEndpoint:
+    """The exec endpoint of a server."""
+    limits = services.limits
+    return ExecEndpoint(
+        services.backend,
+        METHODS,
+        loop=services.loop,
+        telemetry=services.telemetry,
+        limits=limits.session,
+        http_limits=limits.http,
+        file_limits=limits.file,
+        sandbox_limits=limits.sandbox,
+    )

@@ -9,12 +9,13 @@ from enum import Enum
 from typing import Annotated
 
 import msgspec
-from msgspec import Meta
+from msgspec import UNSET, Meta, UnsetType
 
 from holdfast import sandbox as model
+from holdfast.config import SandboxLimits
 from holdfast.dialects import paths
-from holdfast.dialects.shapes import Shape
-from holdfast.errors import BadRequest
+from holdfast.dialects.shapes import Shape, utf8_size
+from holdfast.errors import BadRequest, LimitReached
 
 from .texts import PathText, checked, within_u64
 
@@ -53,7 +54,7 @@ class EntryAccess(Enum):
     WRITE = "write"
     DENY = "deny"
     NONE = "none"
-    """The same as ``deny``."""
+    """Means ``deny``."""
 
 
 class MissingPath(Enum):
@@ -66,7 +67,7 @@ class LeastProtection(Enum):
     HARD = "hard"
     """By the kernel."""
     SOFT = "soft"
-    """By the server; a program that races against it may get through."""
+    """By the server, which makes the calls of the command that change files, or refuses them."""
     NONE = "none"
 
 
@@ -120,7 +121,7 @@ class PathEntry(msgspec.Struct, tag="path", tag_field="type"):
     wire_union = "ExecFileSystemPath"
 
     path: PermissionPath
-    """A ``file:`` URI."""
+    """A ``file:`` URI or a native absolute path."""
 
 
 class PatternEntry(msgspec.Struct, tag="glob_pattern", tag_field="type"):
@@ -180,8 +181,8 @@ class SandboxContext(Shape):
     """Required, and means nothing here."""
     cwd: PathText | None = None
     """What relative patterns are relative to; that of the process if there is one."""
-    workspace_roots: list[PathText] = msgspec.field(default_factory=list)
-    """What ``project_roots`` stands for."""
+    workspace_roots: list[PathText] | UnsetType = UNSET
+    """What ``project_roots`` stands for.  Absent: nothing; but ``cwd``, if that is a native path."""
     windows_sandbox_private_desktop: bool = False
     windows_sandbox_proxy_settings_mode: ProxySettingsMode | None = None
     use_legacy_landlock: bool = False
@@ -208,7 +209,11 @@ _LEAST = {
 _DYNAMIC = (ProjectRoots, WorkingDirectory)
 
 
-def sandbox_of(context: SandboxContext | None, cwd: str | None) -> model.Sandbox | None:
+def sandbox_of(
+    context: SandboxContext | None,
+    cwd: str | None,
+    limits: SandboxLimits = SandboxLimits(),  # noqa: B008  (a value that never changes)
+) -> model.Sandbox | None:
     """What is asked for; None if nothing is to be kept from anything.
 
     Args:
@@ -216,13 +221,15 @@ def sandbox_of(context: SandboxContext | None, cwd: str | None) -> model.Sandbox
 
     Raises:
         BadRequest: A path is not one of this host, or the directory is missing.
+        LimitReached: There is too much of it to be read on the loop.
     """
     if context is None:
         return None
+    _check_size(context, limits)
     directory = cwd
     if context.cwd is not None:
         directory = _local(context.cwd, "sandbox cwd")
-    roots = tuple(_local(uri, "sandbox workspace root") for uri in context.workspace_roots)
+    roots = tuple(_local(uri, "sandbox workspace root") for uri in _roots(context))
     permissions = context.permissions
     if isinstance(permissions, Disabled):
         return None
@@ -242,6 +249,44 @@ def sandbox_of(context: SandboxContext | None, cwd: str | None) -> model.Sandbox
         entries, network, directory or "/", roots, depth, least=_LEAST[context.protects_subpaths]
     )
     return wanted if wanted.confines else None
+
+
+def _check_size(context: SandboxContext, limits: SandboxLimits) -> None:
+    """Look at how much there is before any of it is read: reading a path takes microseconds."""
+    # Temporary directories mean nothing here, but there is no reason to take more of them.
+    roots = [*(context.workspace_roots or ()), *(context.temporary_directories or ())]
+    if len(roots) > limits.roots:
+        raise LimitReached("roots of a sandbox", limits.roots, name="sandbox.roots")
+    entries: list[PermissionEntry] = []
+    permissions = context.permissions
+    if isinstance(permissions, Managed) and isinstance(permissions.file_system, Restricted):
+        entries = permissions.file_system.entries
+    if len(entries) > limits.entries:
+        raise LimitReached("entries of a sandbox", limits.entries, name="sandbox.entries")
+    size = sum(map(utf8_size, (context.cwd or "", *roots, *(_text(entry.path) for entry in entries))))
+    if size > limits.text_bytes:
+        raise LimitReached("bytes of all paths of a sandbox", limits.text_bytes, name="sandbox.text_bytes")
+
+
+def _text(path: PathEntry | PatternEntry | SpecialEntry) -> str:
+    """What of a place has to be read."""
+    match path:
+        case PathEntry(path=text) | PatternEntry(pattern=text):
+            return text
+        case SpecialEntry(value=ProjectRoots(subpath=below) | WorkingDirectory(subpath=below)):
+            return below or ""
+    return ""
+
+
+def _roots(context: SandboxContext) -> list[str]:
+    """What was sent as the roots of the workspace.
+
+    Clients up to 0.130 do not know the member and mean the directory; later ones
+    mean that there are none.  Only the former send that directory as a native path.
+    """
+    if context.workspace_roots is not UNSET:
+        return context.workspace_roots
+    return [context.cwd] if context.cwd is not None and context.cwd.startswith("/") else []
 
 
 def _needs_directory(entry: PermissionEntry) -> bool:

@@ -1,4 +1,4 @@
-"""Sessions: scopes that outlive their connection (pure, clock passed in).
+"""Sessions: the processes of one client, which outlive its connection (pure, clock passed in).
 
 What must hold:
 
@@ -11,54 +11,34 @@ from __future__ import annotations
 
 import uuid
 from collections.abc import Iterator
-from typing import TYPE_CHECKING
 
-from holdfast.backend import Valve
-from holdfast.config import MIB, SessionLimits
+from holdfast.backend import KeptProcess
+from holdfast.config import SessionLimits
 from holdfast.dialects.dialect import Client
 from holdfast.dialects.expiry import Expiry
-from holdfast.dialects.scope import Scope
-from holdfast.dialects.strays import Strays
 from holdfast.errors import LimitReached, SessionBusy, SessionUnknown
+from holdfast.principal import Identity
+from holdfast.value import value
 
-if TYPE_CHECKING:
-    from .archive import Archived
-    from .feed import Feed
-    from .realm import Realm
+from .entries import EntrySnapshot
+from .scopes import Session, Tenant
+
+Written = tuple[tuple[EntrySnapshot, KeptProcess], ...]
+"""Entries that were written down, each with its process."""
 
 
-class Session:
-    """One client's processes, and the client while it is there."""
+@value
+class SessionSnapshot:
+    """A session, written down, with the processes in it."""
 
-    __slots__ = ("client", "extended", "key", "realm", "scope", "strays", "turn", "valve")
-
-    def __init__(
-        self,
-        key: str,
-        realm: Realm,
-        *,
-        names: int,
-        most_bytes: int = 64 * MIB,
-        what: str = "processes of one client",
-        limit: str = "session.names",
-    ) -> None:
-        """``names`` bounds the processes, ``most_bytes`` their names; the rest is for errors."""
-        self.key = key
-        self.realm = realm
-        self.scope: Scope[Feed | Archived] = Scope(limit=names, most_bytes=most_bytes, what=what, name=limit)
-        self.client: Client | None = None
-        self.valve = Valve()
-        self.strays = Strays()
-        """What processes left behind that are no longer kept."""
-        self.extended = False
-        """Whether the client knows our extensions."""
-        self.turn = 0
-        """Counts comings and goings, so that an old deadline is known to be one."""
-
-    @property
-    def is_commons(self) -> bool:
-        """Whether its processes belong to no client."""
-        return self.realm.commons.session is self
+    key: str
+    identity: Identity
+    """Whose it is."""
+    extended: bool
+    deadline: float | None
+    """When it is removed; None while a client has it."""
+    entries: Written
+    strays: tuple[KeptProcess, ...]
 
 
 class Sessions:
@@ -72,7 +52,10 @@ class Sessions:
     def __len__(self) -> int:
         return len(self._sessions)
 
-    def open(self, client: Client, realm: Realm) -> Session:
+    def __iter__(self) -> Iterator[Session]:
+        return iter(list(self._sessions.values()))
+
+    def open(self, client: Client, tenant: Tenant) -> Session:
         """A new session for ``client``.
 
         Raises:
@@ -81,28 +64,30 @@ class Sessions:
         if len(self._sessions) >= self._limits.sessions:
             raise LimitReached("sessions", self._limits.sessions, name="session.sessions")
         most = client.principal.grant.sessions
-        if most is not None and realm.sessions >= most:
+        if most is not None and tenant.sessions >= most:
             raise LimitReached("sessions of one principal", most, name="token.sessions")
-        session = Session(
-            str(uuid.uuid4()), realm, names=self._limits.names, most_bytes=self._limits.name_bytes
-        )
-        self._sessions[session.key] = session
-        realm.sessions += 1
+        session = self._add(str(uuid.uuid4()), tenant)
         self.attach(session, client)
+        return session
+
+    def _add(self, key: str, tenant: Tenant) -> Session:
+        session = Session(key, tenant, self._limits)
+        self._sessions[key] = session
+        tenant.sessions += 1
         return session
 
     def get(self, key: str) -> Session | None:
         """The session of that key, if there is one."""
         return self._sessions.get(key)
 
-    def find(self, key: str, realm: Realm) -> Session:
-        """The session of that key, in that realm.
+    def find(self, key: str, tenant: Tenant) -> Session:
+        """The session of that key, of that tenant.
 
         Raises:
             SessionUnknown: There is none, or no more; or it is another principal's, which nobody is told.
         """
         session = self._sessions.get(key)
-        if session is None or session.realm is not realm:
+        if session is None or session.tenant is not tenant:
             raise SessionUnknown(key)
         return session
 
@@ -115,36 +100,53 @@ class Sessions:
         """
         if session.client is not None:
             raise SessionBusy(session.key)
-        self.find(session.key, session.realm)
+        self.find(session.key, session.tenant)
         session.client = client
-        session.turn += 1
+        session.epoch += 1
 
     def detach(self, session: Session, now: float) -> None:
         """The client is gone; the session waits for another."""
         session.client = None
-        session.turn += 1
-        self._detached.add((session, session.turn), now)
+        session.epoch += 1
+        self._detached.add((session, session.epoch), now)
 
     def close(self, session: Session) -> None:
         """Remove the session now."""
         session.client = None
-        session.turn += 1
+        session.epoch += 1
         if self._sessions.pop(session.key, None) is not None:
-            session.realm.sessions -= 1
+            session.tenant.sessions -= 1
 
     def close_all(self) -> Iterator[Session]:
         """Remove and give every session."""
-        for session in list(self._sessions.values()):
+        for session in self:
             self.close(session)
             yield session
 
     def expire(self, now: float) -> Iterator[Session]:
         """Remove and give the sessions whose time is over."""
-        for session, turn in self._detached.due(now):
-            if session.turn == turn:
+        for session, epoch in self._detached.due(now):
+            if session.epoch == epoch:
                 self.close(session)
                 yield session
 
     @property
     def next_deadline(self) -> float | None:
         return self._detached.next_deadline
+
+    # Written down, and read again.
+
+    def deadlines(self) -> dict[Session, float]:
+        """When each session without a client is removed."""
+        return {session: deadline for (session, epoch), deadline in self._detached if session.epoch == epoch}
+
+    def resume(self, snapshot: SessionSnapshot, tenant: Tenant, now: float) -> Session:
+        """A session as it was written down.  It has no client until one resumes it.
+
+        Sessions are to be resumed in the order of their deadlines, those with a client last.
+        """
+        session = self._add(snapshot.key, tenant)
+        session.extended = snapshot.extended
+        left = self._limits.detached_seconds if snapshot.deadline is None else snapshot.deadline - now
+        self.detach(session, now + left - self._limits.detached_seconds)
+        return session

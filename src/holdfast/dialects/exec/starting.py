@@ -11,19 +11,20 @@ from typing import Any
 import msgspec
 from msgspec import UNSET
 
+from holdfast.config import SandboxLimits
 from holdfast.dialects import paths, spawning
 from holdfast.dialects.scope import Starting
 from holdfast.dialects.shapes import camel
 from holdfast.errors import BadRequest, NameTaken, StartCancelled, Unsupported
-from holdfast.model import PLAIN, EnvPolicy, Inherit, Limits, Size, Spec, Terms
+from holdfast.model import PLAIN, EnvironmentPolicy, Inherit, Limits, ProcessTerms, Size, Spec
 from holdfast.tracing import LONGEST, PREPARE_SNAPSHOT, PROCESS, begin, span
 
 from . import answers as a
 from . import messages as m
 from .conversation import ExecConversation
-from .feed import Feed, Request
+from .entries import Entry, StartSummary
 from .sandboxing import sandbox_of
-from .sessions import Session
+from .scopes import ProcessScope, Session
 
 _encode = msgspec.json.Encoder(order="deterministic").encode
 
@@ -48,18 +49,18 @@ def start(talk: ExecConversation, asked: m.Start) -> Coroutine[Any, Any, a.Start
     """
     # Now: the client may close this session, and open another, before the process runs.
     params, session = asked.params, talk.session
-    spec = _spec(params, asked.cwd)
+    spec = _spec(params, asked.cwd, talk.endpoint.sandbox_limits)
     request = _request(params, asked.cwd, sandboxed=spec.sandbox is not None)
-    name, keep, commons = params.process_id, params.keep, session.realm.commons
-    if params.idempotent and commons.find(session, name)[1] is not None:
+    name, keep, tenant = params.process_id, params.keep, session.tenant
+    if params.idempotent and tenant.find(session, name)[1] is not None:
         return _find(talk, session, spec, request, keep=keep)
     # The name is taken before anything else can be asked about it.
-    home, starting = commons.reserve(session, name, request, keep=keep)
+    home, starting = tenant.reserve(session, name, request, keep=keep)
     return _start(talk, home, spec, starting, request, extended=session.extended)
 
 
 async def _find(
-    talk: ExecConversation, session: Session, spec: Spec, request: Request, *, keep: bool
+    talk: ExecConversation, session: Session, spec: Spec, request: StartSummary, *, keep: bool
 ) -> a.StartResult:
     """The process that the same request has started, or is about to."""
     endpoint, name = talk.endpoint, spec.name
@@ -72,7 +73,7 @@ async def _find(
         if entry.cancelled:
             raise StartCancelled(name)
     if entry is None:  # It failed, and was told so to whoever asked first.
-        home, starting = session.realm.commons.reserve(session, name, request, keep=keep)
+        home, starting = session.tenant.reserve(session, name, request, keep=keep)
         return await _start(talk, home, spec, starting, request, extended=session.extended)
     if entry.request.fingerprint != request.fingerprint:
         raise NameTaken(name)
@@ -81,52 +82,48 @@ async def _find(
 
 async def _start(
     talk: ExecConversation,
-    session: Session,
+    home: ProcessScope,
     spec: Spec,
     starting: Starting,
-    request: Request,
+    request: StartSummary,
     *,
     extended: bool,
 ) -> a.StartResult:
     endpoint = talk.endpoint
     with span(PREPARE_SNAPSHOT, {"process.id": starting.name[:LONGEST], "snapshot_requested": False}):
         pass  # Others have something to do here, and who compares traces looks for it.
-    process = await spawning.start(talk.backend, spec, session.scope, starting)
+    process = await spawning.start(talk.backend, spec, home, starting)
     # From here to the answer nothing waits, so nothing can be told in between.
-    feed = Feed(session, starting.name, process, endpoint, request, now=endpoint.loop.time())
-    session.scope.settle(starting, feed)
-    feed.span = begin(PROCESS)
-    endpoint.telemetry.process_started()
-    endpoint.open_window(feed)
-    endpoint.make_room(feed)
-    return _result(feed, existing=False, extended=extended)
+    entry = endpoint.enter(home, starting, process, request)
+    entry.span = begin(PROCESS)
+    return _result(entry, existing=False, extended=extended)
 
 
-def _result(feed: Feed, *, existing: bool, extended: bool) -> a.StartResult:
-    kept = feed.process.limits_kept()
+def _result(entry: Entry, *, existing: bool, extended: bool) -> a.StartResult:
+    kept = entry.process.limits_kept()
     return a.StartResult(
-        feed.name,
-        sandbox_type="linuxSeccomp" if feed.request.sandboxed else "none",
-        existing=existing if feed.request.fingerprint else UNSET,
+        entry.name,
+        sandbox_type="linuxSeccomp" if entry.request.sandboxed else "none",
+        existing=existing if entry.request.fingerprint else UNSET,
         limits={_NAMES[name]: keeper for name, keeper in kept.items()} if kept else UNSET,
-        pid=feed.process.pid if extended else UNSET,
+        pid=entry.process.pid if extended else UNSET,
     )
 
 
-def _request(params: m.StartParams, cwd: paths.PathUri, *, sandboxed: bool) -> Request:
+def _request(params: m.StartParams, cwd: paths.PathUri, *, sandboxed: bool) -> StartSummary:
     if params.window == 0:
         raise BadRequest("window must be at least 1", field="window")
     about = b'"argv":%b,"cwd":%b,"tty":%b,"startedAtMs":%d' % (
         _shortened(params.argv),
-        # As it was said, unless that is a long way round: it is kept for as long as the process.
-        _encode(params.cwd if len(params.cwd) <= _ABOUT_MOST else cwd.uri),
+        # The URI that was sent, unless it is a long way round: it is kept for as long as the process.
+        _encode(cwd.uri if params.cwd.startswith("/") or len(params.cwd) > _ABOUT_MOST else params.cwd),
         b"true" if params.tty else b"false",
         int(time() * 1000),
     )
     fingerprint = b""
     if params.idempotent:
         fingerprint = hashlib.blake2b(_encode(params), digest_size=16).digest()
-    return Request(about, fingerprint, params.retain_bytes, sandboxed, params.window)
+    return StartSummary(about, fingerprint, params.retain_bytes, sandboxed, params.window)
 
 
 def _shortened(argv: list[str]) -> bytes:
@@ -143,7 +140,7 @@ def _shortened(argv: list[str]) -> bytes:
     return text if kept == argv else _encode([*kept, "..."])
 
 
-def _spec(params: m.StartParams, cwd: paths.PathUri) -> Spec:
+def _spec(params: m.StartParams, cwd: paths.PathUri, limits: SandboxLimits) -> Spec:
     if cwd.path is None:
         raise BadRequest(
             f"cwd URI `{cwd.uri}` is not valid on this exec-server host: '{cwd.uri}' is invalid on 'linux'"
@@ -164,13 +161,13 @@ def _spec(params: m.StartParams, cwd: paths.PathUri) -> Spec:
         stdin=params.pipe_stdin,
         arg0=params.arg0,
         terms=_terms(params),
-        sandbox=sandbox_of(params.sandbox, cwd.path),
+        sandbox=sandbox_of(params.sandbox, cwd.path, limits),
         name=params.process_id,
     )
 
 
-def _policy(policy: m.EnvPolicy) -> EnvPolicy:
-    return EnvPolicy(
+def _policy(policy: m.EnvPolicy) -> EnvironmentPolicy:
+    return EnvironmentPolicy(
         inherit=Inherit(policy.inherit.value),
         ignore_default_excludes=policy.ignore_default_excludes,
         exclude=tuple(policy.exclude),
@@ -194,12 +191,12 @@ def size_of(size: m.TerminalSize) -> Size:
     return Size(size.rows, size.cols)
 
 
-def _terms(params: m.StartParams) -> Terms:
+def _terms(params: m.StartParams) -> ProcessTerms:
     """What may end the process; the one object for none of it, if there is none."""
     for field in ("timeout_ms", "idle_timeout_ms", "output_bytes_limit"):
         if getattr(params, field) == 0:
             raise BadRequest(f"{camel(field)} must be at least 1", field=camel(field))
-    terms = Terms(
+    terms = ProcessTerms(
         timeout=_seconds(params.timeout_ms),
         idle_timeout=_seconds(params.idle_timeout_ms),
         grace=_seconds(params.grace_ms) or 0.0,

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable
 from typing import Annotated, Any
 
@@ -24,14 +25,16 @@ def checked(read: Callable[[str], Any]) -> Meta:
     return Meta(extra={"complain": complain})
 
 
+_FOREIGN = re.compile(r"[^0-9a-fA-F-]", re.DOTALL)
+
+
 def _read_uuid(text: str) -> None:
     body = text.removeprefix("urn:uuid:")
-    for at, char in enumerate(body, 1):
-        if char not in "0123456789abcdefABCDEF-":
-            raise BadRequest(
-                "invalid character: expected an optional prefix of `urn:uuid:` followed by [0-9a-fA-F-], "
-                f"found `{char}` at {at}"
-            )
+    if (foreign := _FOREIGN.search(body)) is not None:
+        raise BadRequest(
+            "invalid character: expected an optional prefix of `urn:uuid:` followed by [0-9a-fA-F-], "
+            f"found `{foreign[0]}` at {foreign.start() + 1}"
+        )
     groups = body.split("-")
     if len(groups) == 1:
         if len(body) != 32:

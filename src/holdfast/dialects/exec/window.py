@@ -17,9 +17,10 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Protocol
 
-from holdfast.backend import Process, Valve
+from holdfast.backend import KeptProcess, Valve
 from holdfast.config import KIB, MIB
 from holdfast.model import Chunk, Exit, Stream
+from holdfast.value import value
 
 _MOST_CHUNKS = 32_768
 """Pieces that may be outstanding: less than are kept of a process, however small they are."""
@@ -45,12 +46,23 @@ class Clock(Protocol):
     def call_at(self, when: float, callback: Callable[[], object], /) -> Timer: ...
 
 
+@value
+class WindowSnapshot:
+    """A window, written down.  What is outstanding is known from the output that is retained."""
+
+    acknowledged: int
+    room: int
+    used: float
+    """When its client was last heard of."""
+    is_released: bool
+
+
 class Window:
     """What a client may have outstanding of one process.  Implements ``backend.Watcher``."""
 
     __slots__ = (
-        "_acknowledged",
         "_clock",
+        "_is_released",
         "_make_room",
         "_outstanding",
         "_patience",
@@ -60,13 +72,14 @@ class Window:
         "_timer",
         "_used",
         "_watch",
+        "acknowledged",
         "room",
         "valve",
     )
 
     def __init__(
         self,
-        process: Process,
+        process: KeptProcess,
         size: int,
         *,
         clock: Clock,
@@ -86,19 +99,46 @@ class Window:
         self._make_room = make_room
         # Numbers have no gaps: the number of an event says where it is in the queue.
         self._sizes: deque[int] = deque()
-        self._acknowledged = 0
+        self.acknowledged = 0
+        """The number up to which the client has everything."""
         self._outstanding = 0
         self._clock = clock
         self._patience = patience
         self._readers = 0
         self._used = 0.0
         self._timer: Timer | None = None
+        self._is_released = False
         self._watch = process.watch(self, self.valve)
+
+    # Written down, and read again.
+
+    def suspend(self) -> WindowSnapshot:
+        """Write the window down, and count no more.  The valve stays as it is."""
+        self._stop()
+        return WindowSnapshot(self.acknowledged, self.room, self._used, self._is_released)
+
+    def resume(self, snapshot: WindowSnapshot, process: KeptProcess) -> None:
+        """Go on where another window of the same process has stopped; this one is new."""
+        self.acknowledged = snapshot.acknowledged
+        page = process.try_read(after=self.acknowledged)
+        assert page is not None
+        sizes = {chunk.seq: len(chunk.data) for chunk in page.chunks}
+        for seq in range(self.acknowledged + 1, process.next_seq):
+            self._count(sizes.get(seq, 0))
+        self.room = snapshot.room
+        if snapshot.is_released:
+            self.release()
+        elif self._timer is not None:
+            self._timer.cancel()
+            self._used = snapshot.used
+            self._arm()
 
     # Implements ``backend.Watcher``.
 
     def output(self, chunk: Chunk) -> None:
-        size = len(chunk.data)
+        self._count(len(chunk.data))
+
+    def _count(self, size: int) -> None:
         self._sizes.append(size)
         self._outstanding = outstanding = self._outstanding + size
         if self.valve.is_open and (outstanding >= self._size or len(self._sizes) >= _MOST_CHUNKS):
@@ -121,9 +161,9 @@ class Window:
     def acknowledge(self, seq: int) -> None:
         """The client has everything up to this number, and was heard of."""
         sizes = self._sizes
-        for _ in range(min(seq - self._acknowledged, len(sizes))):
+        for _ in range(min(seq - self.acknowledged, len(sizes))):
             self._outstanding -= sizes.popleft()
-            self._acknowledged += 1
+            self.acknowledged += 1
         self.use()
         if not self.valve.is_open and self._outstanding < self._size and len(sizes) < _MOST_CHUNKS:
             self.valve.open()
@@ -145,13 +185,17 @@ class Window:
 
     def release(self) -> None:
         """Hold the process no longer, for good.  May be called twice."""
-        self._watch.stop()
+        self._is_released = True
+        self._stop()
         self._sizes.clear()
         self._outstanding = 0
+        self.valve.open()
+
+    def _stop(self) -> None:
+        self._watch.stop()
         if self._timer is not None:
             self._timer.cancel()
             self._timer = None
-        self.valve.open()
 
     # Nobody.
 

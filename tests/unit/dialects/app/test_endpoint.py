@@ -149,7 +149,7 @@ def test_the_last_of_two_equal_keys_counts_and_binary_data_does_not() -> None:
     talk = AppTalk().talk
 
     assert not talk.binary
-    assert talk.decode(b'{"id":1,"method":"x","params":{"a":1,"a":2}}') == Request(1, "x", {"a": 2})
+    assert talk.envelope.decode(b'{"id":1,"method":"x","params":{"a":1,"a":2}}') == Request(1, "x", {"a": 2})
 
 
 def test_an_unknown_method_is_told_all_that_are_known() -> None:

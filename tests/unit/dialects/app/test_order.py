@@ -13,7 +13,7 @@ from holdfast.dialects.app.explain import explain
 from holdfast.dialects.app.family import COMMAND, PROCESS, Family
 from holdfast.dialects.app.order import Order, Terms
 from holdfast.errors import Refused
-from holdfast.model import EnvPolicy, Inherit, Size, Spec
+from holdfast.model import EnvironmentPolicy, Inherit, Size, Spec
 from holdfast.value import replace
 from tests.fakes.dialects import HOST
 
@@ -27,7 +27,7 @@ LIMITS = AppLimits(
 SPAWN = {"command": ["x"], "processHandle": "h", "cwd": "/tmp"}
 EXEC = {"command": ["x"]}
 
-ALL = EnvPolicy(Inherit.ALL, ignore_default_excludes=True, exclude=(), set=(), include_only=())
+ALL = EnvironmentPolicy(Inherit.ALL, ignore_default_excludes=True, exclude=(), set=(), include_only=())
 
 
 def process(**params: Any) -> Order:

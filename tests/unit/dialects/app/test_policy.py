@@ -6,7 +6,7 @@ from typing import Any, get_args
 
 import pytest
 
-from holdfast.cli.main import parser
+from holdfast.cli.overview import parser_of_all
 from holdfast.config import AppLimits
 from holdfast.dialects.app import messages as m
 from holdfast.dialects.app import policy
@@ -91,10 +91,10 @@ def test_a_policy_of_the_commands_own_counts_whatever_the_server_has(default: st
 
 def test_the_command_line_offers_every_policy_and_the_strictest_is_the_default() -> None:
     """Three places name them."""
-    serve = parser().parse_args(["serve"])
+    serve = parser_of_all().parse_args(["serve"])
 
     for name in policy.POLICIES:
-        assert parser().parse_args(["serve", "--command-sandbox", name]).command_sandbox == name
+        assert parser_of_all().parse_args(["serve", "--command-sandbox", name]).command_sandbox == name
     assert serve.command_sandbox == AppLimits().command_policy == "read-only"
 
 

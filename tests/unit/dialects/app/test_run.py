@@ -3,43 +3,16 @@
 from __future__ import annotations
 
 import signal
-from typing import Any
 
 import pytest
 
-from holdfast.backend import Valve
-from holdfast.dialects.app.capped import Room
-from holdfast.dialects.app.run import TIMED_OUT, Run
+from holdfast.dialects.app.run import TIMED_OUT
 from holdfast.model import Leftovers, Stream
-from tests.fakes.app_talk import HARD, QUIET, AppLoop, Pipes, terms
+from tests.fakes.app_run import Scene
+from tests.fakes.app_talk import HARD, QUIET, Pipes
 from tests.fakes.dialects import FakeProcess
 
 ERR = Stream.STDERR
-
-
-class Scene:
-    """A run, and what it told."""
-
-    def __init__(self, process: FakeProcess | None = None, **options: Any) -> None:
-        self.loop = AppLoop()
-        self.process = process or Pipes()
-        self.valve = Valve()
-        self.told: list[object] = []
-        self.run = Run(
-            self.process,
-            terms(**options),
-            room=Room(1 << 30),
-            valve=self.valve,
-            loop=self.loop.loop,
-            tell=lambda stream, data, full: self.told.append((stream.value, data, full)),
-            on_over=lambda run: self.told.append(("over", run.exit_code)),
-            on_lost=lambda: self.told.append("lost"),
-        )
-
-    @property
-    def pipes(self) -> Pipes:
-        assert isinstance(self.process, Pipes)
-        return self.process
 
 
 BY_ITSELF = ("forget", Leftovers.END_GROUP)
@@ -160,8 +133,9 @@ def test_what_is_ready_at_a_deadline_wins_over_it(stream: Stream) -> None:
     scene = Scene(streamed=True)
     scene.process.end(0)
 
+    scene.loop.move(QUIET * 7 / 8)
     scene.pipes.ready.append((stream, b"ready"))
-    scene.loop.move(QUIET)
+    scene.loop.move(QUIET / 8)
     between = list(scene.told)
     scene.loop.move(QUIET)
 

@@ -13,7 +13,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from holdfast.dialects.app.text import decode
+from holdfast.dialects.app import text
+from holdfast.dialects.app.text import decode, pieces
 
 FRENCH = "Voilà l'été où les élèves français étudient à la bibliothèque."
 RUSSIAN = "Системе не удается найти указанный путь."
@@ -303,3 +304,54 @@ def test_an_encoding_without_a_table_is_shown_as_broken_utf_8(monkeypatch: pytes
         monkeypatch.setattr("holdfast.dialects.app.text._guess", lambda *_, name=name, **__: name)
 
         assert decode(b"a\xffb", cut=False) == "a\ufffdb"
+
+
+# Piece by piece.
+
+GUESSED = [
+    b"",
+    b"plain\n" * 9,
+    "größe 漢字 🦀".encode() * 3,
+    b"h\xc3",
+    b"\x93test\x94",
+    b"\x91\x92\x93\x94 1",
+    FRENCH.encode("latin-1"),
+    JAPANESE.encode("cp932"),
+    JAPANESE.encode("euc_jp") + b"\xad\xa1\xfc\xe2",
+    JAPANESE.encode("euc_jp") + b"\xad\xfe\xa9\xa1",
+    CHINESE.encode("gbk") + b"\x80\n\xff",
+    CHINESE.encode("gbk") + b"\x80",
+    TAIWANESE.encode("big5") + b"\xa3\xe1",
+    KOREAN.encode("cp949"),
+    HEBREW.encode("cp1255") + b"\xca",
+    "\ufeffhé\U0001f980".encode("utf-16-le"),
+    "\ufeffhé\U0001f980".encode("utf-16-be"),
+    b"\xff\xfe\x00\xd8a",
+    b"\xef\xbb\xbfabc\xff\xe6\xbc",
+    bytes(range(256)),
+]
+
+
+@pytest.mark.parametrize("cut", [False, True])
+@pytest.mark.parametrize("size", [1, 2, 3, 7])
+@pytest.mark.parametrize("data", GUESSED, ids=range(len(GUESSED)))
+def test_a_long_text_is_the_same_as_a_short_one(
+    data: bytes, size: int, *, cut: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Wherever it is divided, also in the middle of a character."""
+    whole = decode(data, cut=cut)
+
+    monkeypatch.setattr(text, "_SLICE", size)
+
+    assert decode(data, cut=cut) == decode(bytearray(data), cut=cut) == whole
+
+
+@pytest.mark.parametrize("codec", ["utf-8", "cp932", "cp1252"])
+def test_no_piece_of_a_long_text_is_long(codec: str) -> None:
+    """Each holds up everybody else for as long as it takes."""
+    data = (FRENCH if codec == "cp1252" else JAPANESE).encode(codec) * 5_000
+
+    lengths = [len(piece) for piece in pieces(data, cut=False)]
+
+    assert sum(lengths) == len(data.decode(codec))
+    assert max(lengths) <= 32_768

@@ -6,8 +6,8 @@ import sys
 
 import pytest
 
-from holdfast.dialects.exec.archive import Archived
-from holdfast.dialects.exec.feed import Feed
+from holdfast.backend import Packed
+from holdfast.dialects.exec.entries import ArchivedEntry, Entry
 from holdfast.model import Leftovers
 from tests.fakes.dialects import FakeProcess
 from tests.fakes.exec_talk import ExecTalk
@@ -16,7 +16,7 @@ START = {"processId": "p", "argv": ["x"], "cwd": "file:///tmp", "env": {}, "tty"
 
 
 async def ended(
-    *, packed: bytes | None = b"block", **params: object
+    *, packed: Packed | None = ("block",), **params: object
 ) -> tuple[ExecTalk, FakeProcess, FakeProcess]:
     """A closed process that can be packed, and what it is when it is unpacked."""
     process, past = FakeProcess(), FakeProcess()
@@ -27,12 +27,12 @@ async def ended(
     process.close()
     past.exit, past.closed, past.next_seq = process.exit, True, 3
     process.packed = packed
-    scene.backend.unpacked[b"block"] = past
+    scene.backend.unpacked[("block",)] = past
     return scene, process, past
 
 
 def kept(scene: ExecTalk) -> object:
-    return scene.talk.session.scope.find("p")
+    return scene.talk.session.find("p")
 
 
 async def test_a_process_is_kept_as_it_is_and_then_as_a_block() -> None:
@@ -42,8 +42,8 @@ async def test_a_process_is_kept_as_it_is_and_then_as_a_block() -> None:
     first = kept(scene)
     scene.loop.move(0.2)
 
-    assert isinstance(first, Feed)
-    assert isinstance(kept(scene), Archived)
+    assert isinstance(first, Entry)
+    assert isinstance(kept(scene), ArchivedEntry)
 
 
 async def test_a_process_that_cannot_be_packed_stays_as_it_is() -> None:
@@ -53,7 +53,7 @@ async def test_a_process_that_cannot_be_packed_stays_as_it_is() -> None:
     before = kept(scene)
     scene.loop.move(2.0)
 
-    assert isinstance(before, Feed)
+    assert isinstance(before, Entry)
     assert kept(scene) is None
     assert process.calls[-1] == ("forget", Leftovers.SPARE)
 
@@ -64,7 +64,7 @@ async def test_a_block_is_one_piece_that_the_system_gets_back() -> None:
     scene.loop.move(1.5)
     block = kept(scene)
 
-    assert isinstance(block, Archived)
+    assert isinstance(block, ArchivedEntry)
     assert 512 < sys.getsizeof(block) < 700
     assert not hasattr(block, "__dict__")
     assert (block.key, block.name) == (scene.talk.session.key, "p")
@@ -89,7 +89,32 @@ async def test_who_asks_is_answered_as_before() -> None:
     ]
     assert again["existing"]
     assert terminated["running"] is False
-    assert isinstance(kept(scene), Archived)
+    assert isinstance(kept(scene), ArchivedEntry)
+
+
+@pytest.mark.parametrize("name", ["p", 'a"\n', "", "é" * 300])
+async def test_a_list_says_the_same_of_it_without_unpacking_it(name: str) -> None:
+    """There may be tens of thousands of them in one list."""
+    scene, _, _ = await ended(processId=name, argv=["x", "é"])
+    before = await scene.call("process/list")
+    scene.loop.move(1.5)
+    scene.backend.unpacked.clear()
+
+    after = await scene.call("process/list")
+
+    assert isinstance(scene.talk.session.find(name), ArchivedEntry)
+    assert (after, before["processes"][0]["state"]) == (before, "closed")
+
+
+async def test_what_was_asked_for_is_known_as_before() -> None:
+    scene, _, _ = await ended(argv=["x", "é"])
+    about = scene.entry().request.about
+    scene.loop.move(1.5)
+
+    entry = scene.endpoint.find(scene.talk.session, "p")
+
+    assert isinstance(entry, Entry)
+    assert entry.request.about == about
 
 
 SANDBOX = {"permissions": {"type": "external", "network": "restricted"}, "windowsSandboxLevel": "disabled"}
@@ -102,7 +127,7 @@ async def test_that_it_was_in_a_sandbox_is_not_forgotten() -> None:
 
     again = await scene.call("process/start", {**START, "idempotent": True, "sandbox": SANDBOX})
 
-    assert isinstance(kept(scene), Archived)
+    assert isinstance(kept(scene), ArchivedEntry)
     assert (again["existing"], again["sandboxType"]) == (True, "linuxSeccomp")
 
 

@@ -41,14 +41,25 @@ async def test_a_write_that_must_wait_waits() -> None:
     assert process.calls == [("try_write", b"a", "w"), ("write", b"a", "w")]
 
 
-async def test_a_write_without_an_identifier_is_refused_whatever_it_is_for() -> None:
+@pytest.mark.parametrize("absent", [{}, {"writeId": None}])
+async def test_a_write_without_an_identifier_is_passed_on_without_one(absent: dict[str, Any]) -> None:
+    """Clients up to 0.140 send none."""
     scene, process = await started()
 
-    for name in ("p", "nope"):
-        error = await scene.refusal("process/write", {"processId": name, "chunk": "", "writeId": ""})
-        assert isinstance(error, BadRequest)
-        assert (str(error), error.field) == ("writeId must not be empty", "writeId")
-    assert process.calls == []
+    result = await scene.call("process/write", {"processId": "p", "chunk": "YQ==", **absent})
+
+    assert result == {"status": "accepted"}
+    assert process.calls == [("try_write", b"a", None)]
+
+
+@pytest.mark.parametrize("name", ["p", "nope"])
+async def test_a_write_with_an_empty_identifier_is_refused_whatever_it_is_for(name: str) -> None:
+    scene, process = await started()
+
+    error = await scene.refusal("process/write", {"processId": name, "chunk": "", "writeId": ""})
+
+    assert isinstance(error, BadRequest)
+    assert (str(error), error.field, process.calls) == ("writeId must not be empty", "writeId", [])
 
 
 async def test_a_write_to_a_process_nobody_knows_is_answered() -> None:
@@ -245,7 +256,7 @@ async def test_a_process_is_ended_with_the_time_it_is_given(params: dict[str, An
 
     assert result == {"running": True, "survivors": [], "treeExact": True}
     assert process.calls == [("terminate", grace, "client")]
-    assert scene.feed().terminated
+    assert scene.entry().terminated
 
 
 async def test_who_could_not_be_ended_is_told_and_whether_all_were_seen() -> None:
@@ -270,7 +281,7 @@ async def test_what_an_ended_process_left_behind_is_spared(given: dict[str, Any]
 
     assert result == {"running": False, "survivors": [], "treeExact": True}
     assert process.calls == []
-    assert not scene.feed().terminated
+    assert not scene.entry().terminated
 
 
 async def test_of_a_process_that_was_lost_nobody_knows_who_is_left() -> None:
@@ -294,7 +305,7 @@ async def test_what_an_ended_process_left_behind_is_ended_for_those_who_say_how(
 
     assert result == {"running": False, "survivors": [7], "treeExact": True}
     assert process.calls == [("terminate", seconds, "client")]
-    assert not scene.feed().terminated
+    assert not scene.entry().terminated
 
 
 async def test_a_process_that_was_ended_stays_so_for_the_record() -> None:
@@ -304,7 +315,7 @@ async def test_a_process_that_was_ended_stays_so_for_the_record() -> None:
 
     await scene.call("process/terminate", {"processId": "p", "graceMs": 0})
 
-    assert scene.feed().terminated
+    assert scene.entry().terminated
     assert scene.finished() == {"terminated": 1}
 
 

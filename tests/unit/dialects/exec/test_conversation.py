@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import json
+
 import pytest
 
-from holdfast.dialects.dialect import Breach, Method, UnknownMethod, WireError
+from holdfast.dialects.dialect import Breach, Method, UnknownMethod
 from holdfast.dialects.exec.conversation import Stage
 from holdfast.dialects.exec.methods import METHODS
 from holdfast.errors import LimitReached, OutOfTurn, SessionUnknown
@@ -99,9 +101,10 @@ async def test_an_answer_to_nothing_is_a_breach() -> None:
 def test_what_is_no_message_is_answered_with_where_it_came_from(client: FakeClient, words: str) -> None:
     talk = ExecTalk(client=client).talk
 
-    assert talk.malformed("expected value at line 1 column 1") == WireError(
-        -32600, f"failed to parse {words}: expected value at line 1 column 1"
-    )
+    answer = json.loads(talk.malformed("expected value at line 1 column 1"))
+
+    words = f"failed to parse {words}: expected value at line 1 column 1"
+    assert answer == {"id": -1, "error": {"code": -32600, "message": words}}
 
 
 def test_errors_are_explained_in_this_dialect() -> None:
@@ -167,7 +170,7 @@ def test_the_end_of_a_connection_without_a_session_changes_nothing() -> None:
     scene.talk.drained()
     scene.talk.ended()
 
-    assert (len(scene.endpoint.sessions), len(scene.endpoint.realms), scene.loop.timers) == (0, 0, [])
+    assert (len(scene.endpoint.sessions), len(scene.endpoint.tenants), scene.loop.timers) == (0, 0, [])
 
 
 # Requests that wait for the end of a process.
@@ -205,25 +208,25 @@ def test_a_failure_makes_room_too() -> None:
 ALICE = Principal("alice", "i")
 
 
-async def test_a_client_is_in_the_realm_of_its_principal_until_it_has_gone() -> None:
+async def test_a_client_is_in_the_tenant_of_its_principal_until_it_has_gone() -> None:
     scene = ExecTalk(client=FakeClient(principal=ALICE))
     other = ExecTalk(client=FakeClient(principal=replace(ALICE, grant=Grant(sessions=2))), beside=scene)
     await scene.shake_hands()
     await other.shake_hands()
-    realm = scene.talk.session.realm
+    tenant = scene.talk.session.tenant
 
-    assert (other.talk.session.realm is realm, realm.identity, realm.clients) == (True, ALICE.identity, 2)
-    assert (realm.sessions, len(scene.endpoint.realms)) == (2, 1)
+    assert (other.talk.session.tenant is tenant, tenant.identity, tenant.clients) == (True, ALICE.identity, 2)
+    assert (tenant.sessions, len(scene.endpoint.tenants)) == (2, 1)
 
     for each in (scene, other):
         each.talk.ended()
-    assert (realm.clients, realm.sessions, len(scene.endpoint.realms)) == (0, 2, 1)
+    assert (tenant.clients, tenant.sessions, len(scene.endpoint.tenants)) == (0, 2, 1)
 
     scene.loop.move(scene.limits.detached_seconds + 1)
-    assert (realm.sessions, len(scene.endpoint.realms)) == (0, 0)
+    assert (tenant.sessions, len(scene.endpoint.tenants)) == (0, 0)
 
 
-async def test_two_principals_have_two_realms() -> None:
+async def test_two_principals_have_two_tenants() -> None:
     scene = ExecTalk(client=FakeClient(principal=ALICE))
     other = ExecTalk(client=FakeClient(principal=Principal("alice", "j")), beside=scene)
     await scene.shake_hands()
@@ -233,20 +236,20 @@ async def test_two_principals_have_two_realms() -> None:
         "session/takeOver", {"sessionId": scene.talk.session.key}
     )
 
-    assert scene.talk.session.realm is not other.talk.session.realm
+    assert scene.talk.session.tenant is not other.talk.session.tenant
     assert str(refused) == str(SessionUnknown(scene.talk.session.key))
 
 
-async def test_a_failed_resume_leaves_the_realm_with_the_connection() -> None:
+async def test_a_failed_resume_leaves_the_tenant_with_the_connection() -> None:
     """Its client may try again, and must not be counted twice."""
     scene = ExecTalk(client=FakeClient(principal=ALICE))
     for _ in range(3):
         await scene.refusal("initialize", {"clientName": "x", "resumeSessionId": "none"})
-    assert [realm.clients for realm in scene.endpoint.realms] == [1]
+    assert [tenant.clients for tenant in scene.endpoint.tenants] == [1]
 
     scene.talk.ended()
 
-    assert len(scene.endpoint.realms) == 0
+    assert len(scene.endpoint.tenants) == 0
 
 
 async def test_a_token_may_allow_fewer_sessions_than_the_server() -> None:

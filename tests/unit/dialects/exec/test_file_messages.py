@@ -9,6 +9,7 @@ import pytest
 from holdfast.dialects import paths
 from holdfast.dialects.exec import file_messages as m
 from holdfast.errors import BadRequest, FileRefused
+from holdfast.files import MOST_MISSING, MOST_MISSING_BYTES
 
 
 @pytest.mark.parametrize(
@@ -98,3 +99,13 @@ def test_paths_of_a_watch_are_read() -> None:
     assert m.decode_watch_missing(watch) == m.WatchMissing(1, ["/a"], "/b")
     for foreign in ({"missing": ["file://h/a"]}, {"present": "file://h/a"}):
         assert m.decode_watch_missing({**watch, **foreign}) == m.WatchMissing(1, None, None)
+
+
+def test_too_many_paths_of_a_watch_are_not_read() -> None:
+    """Nothing is watched for them anyway, and to read them all would hold up everybody."""
+    asked = {"watchId": 1, "missing": ["file:///x"] * MOST_MISSING}
+
+    assert m.decode_watch_missing(asked).missing == ["/x"] * MOST_MISSING
+    for many in (["no path"] * (MOST_MISSING + 1), ["x" * (MOST_MISSING_BYTES // 60)] * 61):
+        asked["missing"] = many
+        assert m.decode_watch_missing(asked) == m.WatchMissing(1, None, None)

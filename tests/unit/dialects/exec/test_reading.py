@@ -97,14 +97,14 @@ async def test_a_returned_client_that_has_read_everything_needs_no_more_room(
     next_seq: int, calls: list[tuple[object, ...]]
 ) -> None:
     scene, process = await started()
-    feed = scene.feed()
-    feed.roomy, process.next_seq = True, 5
+    entry = scene.entry()
+    entry.retention.is_for_absent, process.next_seq = True, 5
     process.page = Page([], next_seq, None, closed=False)
 
     await scene.call("process/read", {"processId": "p"})
 
     assert process.calls[1:] == calls
-    assert feed.roomy is (not calls)
+    assert entry.retention.is_for_absent is (not calls)
 
 
 async def test_a_read_that_waited_is_answered_when_the_client_takes_answers() -> None:
@@ -193,7 +193,7 @@ async def test_a_read_by_a_connection_that_has_lost_its_session_gives_up_no_room
     scene, process = await started()
     other = ExecTalk(beside=scene)
     await other.take_over(scene.talk.session.key)
-    scene.feed().roomy = True
+    scene.entry().retention.is_for_absent = True
     process.calls.clear()
 
     await scene.call("process/read", {"processId": "p"})
@@ -205,7 +205,7 @@ async def test_a_read_by_a_connection_that_has_lost_its_session_gives_up_no_room
 
 async def test_a_client_that_said_how_much_to_keep_gets_that_when_it_has_caught_up() -> None:
     scene, process = await started(retainBytes=5000)
-    scene.feed().roomy = True
+    scene.entry().retention.is_for_absent = True
 
     await scene.call("process/read", {"processId": "p"})
 

@@ -6,10 +6,11 @@ from typing import Any
 
 import pytest
 
+from holdfast.config import SandboxLimits
 from holdfast.dialects.exec import messages as m
 from holdfast.dialects.exec.sandboxing import SandboxContext, sandbox_of
 from holdfast.dialects.shapes import Undecodable, decoded
-from holdfast.errors import BadRequest
+from holdfast.errors import BadRequest, LimitReached
 from holdfast.sandbox import Access, Entry, Named, Pattern, Protection, Sandbox, Where
 
 READ, WRITE, DENY = Access.READ, Access.WRITE, Access.DENY
@@ -133,9 +134,29 @@ def test_patterns_may_be_looked_for_no_deeper_than_asked(depth: int | None) -> N
 
 
 def test_roots_are_paths_of_this_host() -> None:
-    found = made(managed(restricted()), workspaceRoots=["file:///a", "file:///b%20c"])
+    found = made(managed(restricted()), workspaceRoots=["file:///a", "file:///b%20c", "/d%20e"])
 
-    assert found == Sandbox((), False, "/desk", ("/a", "/b c"))
+    assert found == Sandbox((), False, "/desk", ("/a", "/b c", "/d%20e"))
+
+
+@pytest.mark.parametrize(
+    ("more", "roots"),
+    [
+        ({"cwd": "/work"}, ("/work",)),
+        ({"cwd": "/work", "workspaceRoots": []}, ()),
+        ({"cwd": "/work", "workspaceRoots": ["/a"]}, ("/a",)),
+        ({"cwd": "file:///work"}, ()),
+        ({}, ()),
+    ],
+)
+def test_an_old_client_that_names_no_roots_means_its_directory(
+    more: dict[str, Any], roots: tuple[str, ...]
+) -> None:
+    """Clients of 0.130 do not know the member.  Those of today mean that there are none."""
+    found = made(managed(restricted()), **more)
+
+    assert found is not None
+    assert found.roots == roots
 
 
 @pytest.mark.parametrize(
@@ -290,3 +311,34 @@ def test_a_permission_for_a_path_of_another_system_is_refused(uri: str, words: s
         entries({"path": {"type": "path", "path": uri}, "access": access})
 
     assert words in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    ("bound", "permissions", "more"),
+    [
+        ("sandbox.entries", managed(restricted(*[{"path": ROOT, "access": "read"}] * 4)), {}),
+        ("sandbox.roots", managed(FULL), {"workspaceRoots": ["file://other/x"] * 3}),
+        ("sandbox.roots", {"type": "disabled"}, {"workspaceRoots": ["file://other/x"] * 3}),
+        ("sandbox.text_bytes", managed(FULL), {"workspaceRoots": ["/" + "\u00e9" * 50]}),
+        ("sandbox.roots", managed(FULL), {"workspaceRoots": ["/x"], "temporaryDirectories": ["/y", "/z"]}),
+        ("sandbox.text_bytes", managed(FULL), {"cwd": "/" + "x" * 100}),
+        *(
+            ("sandbox.text_bytes", managed(restricted({"path": path, "access": "read"})), {})
+            for path in (
+                {"type": "path", "path": "/" + "x" * 100},
+                {"type": "glob_pattern", "pattern": "*" * 101},
+                {"type": "special", "value": {"kind": "project_roots", "subpath": "x" * 101}},
+            )
+        ),
+    ],
+)
+def test_how_much_there_is_is_looked_at_before_any_of_it_is_read(
+    bound: str, permissions: Any, more: dict[str, Any]
+) -> None:
+    """It is read on the loop; a path of another system in it would be told otherwise."""
+    limits = SandboxLimits(entries=3, roots=2, text_bytes=100)
+
+    with pytest.raises(LimitReached) as caught:
+        sandbox_of(read(context(permissions, **more)), "/desk", limits)
+
+    assert caught.value.name == bound

@@ -7,13 +7,14 @@ import uuid
 import pytest
 
 from holdfast.config import SessionLimits
-from holdfast.dialects.exec.sessions import Session, Sessions
+from holdfast.dialects.exec.scopes import Session
+from holdfast.dialects.exec.sessions import Sessions
 from holdfast.errors import LimitReached, SessionBusy, SessionUnknown
 from tests.fakes.dialects import FakeClient
-from tests.fakes.exec_talk import a_realm
+from tests.fakes.exec_talk import a_tenant
 
 LIMITS = SessionLimits(sessions=3, names=2, detached_seconds=30.0)
-REALM = a_realm()
+REALM = a_tenant()
 
 
 def expired(sessions: Sessions, now: float) -> list[Session]:
@@ -37,7 +38,7 @@ def test_a_new_session_belongs_to_its_client() -> None:
 
     assert session.client is client
     assert sessions.find(session.key, REALM) is session
-    assert (session.extended, session.valve.is_open, list(session.scope)) == (False, True, [])
+    assert (session.extended, session.valve.is_open, list(session)) == (False, True, [])
 
 
 @pytest.mark.parametrize("key", ["", "nope", "00000000-0000-4000-8000-000000000000"])
@@ -157,10 +158,10 @@ def test_the_number_of_sessions_is_bounded() -> None:
 def test_the_names_of_a_session_are_bounded() -> None:
     session = Sessions(LIMITS).open(FakeClient(), REALM)
     for name in ("a", "b"):
-        session.scope.reserve(name)
+        session.reserve(name)
 
     with pytest.raises(LimitReached):
-        session.scope.reserve("c")
+        session.reserve("c")
 
 
 def test_all_sessions_can_be_closed_at_once() -> None:

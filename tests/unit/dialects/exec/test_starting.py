@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from holdfast.dialects.exec.feed import Feed
+from holdfast.dialects.exec.entries import Entry, Notifier
 from holdfast.dialects.exec.methods import METHODS
 from holdfast.errors import (
     BadRequest,
@@ -19,7 +19,7 @@ from holdfast.errors import (
     StillStarting,
     Unsupported,
 )
-from holdfast.model import PLAIN, EnvPolicy, Inherit, Limits, Size, Spec, Terms
+from holdfast.model import PLAIN, EnvironmentPolicy, Inherit, Limits, ProcessTerms, Size, Spec
 from tests.fakes.dialects import FakeProcess
 from tests.fakes.exec_talk import START, ready
 
@@ -46,7 +46,7 @@ async def test_a_start_hands_the_request_to_the_backend() -> None:
             argv=["x"],
             cwd="/tmp",
             env={"A": "1"},
-            env_policy=EnvPolicy(Inherit.CORE, False, ("B*",), (("C", "2"), ("B", "1")), ("D",)),
+            env_policy=EnvironmentPolicy(Inherit.CORE, False, ("B*",), (("C", "2"), ("B", "1")), ("D",)),
             stdin=True,
             arg0="name",
             name="p",
@@ -86,20 +86,20 @@ async def test_a_start_without_terms_costs_nothing_for_them() -> None:
 @pytest.mark.parametrize(
     ("params", "terms"),
     [
-        ({"timeoutMs": 1}, Terms(timeout=0.001)),
-        ({"idleTimeoutMs": 1500}, Terms(idle_timeout=1.5)),
-        ({"graceMs": 1}, Terms(grace=0.001)),
-        ({"drainMs": 0}, Terms(drain=0.0)),
-        ({"drainMs": 1}, Terms(drain=0.001)),
-        ({"outputBytesLimit": 1}, Terms(output=1)),
-        ({"outputBytesLimit": 2**64 - 1}, Terms(output=2**64 - 1)),
+        ({"timeoutMs": 1}, ProcessTerms(timeout=0.001)),
+        ({"idleTimeoutMs": 1500}, ProcessTerms(idle_timeout=1.5)),
+        ({"graceMs": 1}, ProcessTerms(grace=0.001)),
+        ({"drainMs": 0}, ProcessTerms(drain=0.0)),
+        ({"drainMs": 1}, ProcessTerms(drain=0.001)),
+        ({"outputBytesLimit": 1}, ProcessTerms(output=1)),
+        ({"outputBytesLimit": 2**64 - 1}, ProcessTerms(output=2**64 - 1)),
         (
             dict.fromkeys(["timeoutMs", "idleTimeoutMs", "graceMs", "drainMs"], 2**64 - 1),
-            Terms(timeout=YEAR, idle_timeout=YEAR, grace=YEAR, drain=YEAR),
+            ProcessTerms(timeout=YEAR, idle_timeout=YEAR, grace=YEAR, drain=YEAR),
         ),
     ],
 )
-async def test_terms_are_handed_on_in_seconds_and_bytes(params: dict[str, Any], terms: Terms) -> None:
+async def test_terms_are_handed_on_in_seconds_and_bytes(params: dict[str, Any], terms: ProcessTerms) -> None:
     """Times beyond all clocks mean the longest that there is."""
     assert (await spec_of(**params)).terms == terms
 
@@ -114,7 +114,7 @@ async def test_a_limit_is_handed_on_as_far_as_the_kernel_can_count(
 ) -> None:
     spec = await spec_of(limits={name: asked})
 
-    assert spec.terms == Terms(limits=Limits(**{field: given}))
+    assert spec.terms == ProcessTerms(limits=Limits(**{field: given}))
 
 
 @pytest.mark.parametrize(
@@ -133,7 +133,7 @@ async def test_a_bound_of_nothing_is_refused(field: str) -> None:
 
     assert isinstance(error, BadRequest)
     assert (str(error), error.field) == (f"{field} must be at least 1", field)
-    assert (scene.backend.specs, scene.talk.session.scope.find("p")) == ([], None)
+    assert (scene.backend.specs, scene.talk.session.find("p")) == ([], None)
 
 
 async def test_the_limits_of_a_process_are_told_with_those_who_keep_them() -> None:
@@ -208,8 +208,8 @@ async def test_a_started_process_is_counted_and_watched_and_bounded() -> None:
 
     await scene.call("process/start", START)
 
-    assert isinstance(scene.talk.session.scope.find("p"), Feed)
-    assert process.watcher is scene.talk.session.scope.find("p")
+    assert isinstance(scene.talk.session.find("p"), Entry)
+    assert isinstance(process.watcher, Notifier)
     assert process.calls == [("retain", 10)]
     assert scene.tally.counts["exec_server_processes_active",] == 1
 
@@ -344,7 +344,7 @@ async def test_terminating_a_start_gives_it_up() -> None:
     with pytest.raises(StartCancelled) as caught:
         await task
     assert caught.value.name == "p"
-    assert scene.talk.session.scope.find("p") is None
+    assert scene.talk.session.find("p") is None
 
 
 async def test_a_start_may_be_given_up_before_it_has_begun() -> None:
@@ -358,7 +358,7 @@ async def test_a_start_may_be_given_up_before_it_has_begun() -> None:
     assert result == {"running": True, "survivors": [], "treeExact": True}
     with pytest.raises(StartCancelled):
         await not_begun
-    assert scene.talk.session.scope.find("p") is None
+    assert scene.talk.session.find("p") is None
     assert scene.backend.specs == []
 
 
@@ -371,7 +371,7 @@ async def test_a_start_that_is_cancelled_from_outside_is_cancelled() -> None:
 
     with pytest.raises(asyncio.CancelledError):
         await task
-    assert scene.talk.session.scope.find("p") is None
+    assert scene.talk.session.find("p") is None
 
 
 async def test_a_process_whose_client_left_while_it_started_keeps_more() -> None:

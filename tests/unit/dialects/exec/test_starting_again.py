@@ -218,7 +218,7 @@ async def test_a_retry_that_fails_as_well_says_so() -> None:
     for task in (first, retry):
         with pytest.raises(SpawnFailed):
             await task
-    assert scene.talk.session.scope.find("p") is None
+    assert scene.talk.session.find("p") is None
 
 
 async def test_a_retry_that_is_cancelled_leaves_the_first_start_alone() -> None:

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from holdfast.dialects.exec.feed import Feed
+from holdfast.dialects.exec.entries import Entry
 from tests.fakes.dialects import FakeProcess
 from tests.fakes.exec_talk import START, ready
 from tests.fakes.tracing import KeptSpan, traced
-from tests.unit.dialects.exec.test_endpoint import Scene
+from tests.unit.dialects.exec.test_state import Scene
 
 
 async def test_a_traced_start_has_spans_and_its_process_one_until_the_exit() -> None:
@@ -29,16 +29,16 @@ async def test_a_traced_start_has_spans_and_its_process_one_until_the_exit() -> 
     assert before == ("codex.exec_server.process", {"process.id": "p"}, 0)
     assert running.told == ("codex.exec_server.process", {"process.id": "p", "result": "error"}, 1)
     assert other.attributes == {"process.id": "p"}
-    feed = scene.talk.session.scope.find("p")
-    assert isinstance(feed, Feed)
-    assert feed.span is None
+    entry = scene.talk.session.find("p")
+    assert isinstance(entry, Entry)
+    assert entry.span is None
 
 
 async def test_the_span_of_a_process_ends_with_its_session() -> None:
     scene = Scene()
     talk, _ = await scene.begun()
-    feed, _ = scene.run(talk)
-    feed.span = span = KeptSpan("process", "internal")
+    entry, _ = scene.run(talk)
+    entry.span = span = KeptSpan("process", "internal")
 
     scene.endpoint.close()
 

@@ -80,14 +80,14 @@ async def test_a_window_needs_room_for_a_byte() -> None:
 
     assert isinstance(error, BadRequest)
     assert (str(error), error.field) == ("window must be at least 1", "window")
-    assert scene.talk.session.scope.find("p") is None
+    assert scene.talk.session.find("p") is None
 
 
 async def test_a_very_large_window_is_a_large_one() -> None:
     scene, process = await windowed(2**64 - 1)
 
     assert process.calls == [("retain", SessionLimits().window_bytes + MIB)]
-    assert scene.feed().least == 65 * MIB
+    assert scene.entry().retention.unacknowledged == 65 * MIB
 
 
 @pytest.mark.parametrize(
@@ -152,13 +152,13 @@ async def test_nothing_of_a_window_is_left_after_the_close() -> None:
     """Thousands of ended processes are kept, and none of them needs it."""
     scene, process = await windowed()
     process.say(b"x" * 10)
-    window = scene.feed().window
+    window = scene.entry().window
     assert window is not None
     gc.disable()
     try:
         process.end()
         process.close()
-        left, part = scene.feed().window, weakref.ref(window._sizes)
+        left, part = scene.entry().window, weakref.ref(window._sizes)
         del window
         found = part()
     finally:
@@ -171,7 +171,7 @@ async def test_nothing_of_a_window_is_left_after_the_close() -> None:
 async def test_the_end_of_a_session_releases_its_windows() -> None:
     scene, process = await windowed()
     process.say(b"x" * 10)
-    window = scene.feed().window
+    window = scene.entry().window
     assert window is not None
 
     await scene.call("session/close")

@@ -9,6 +9,7 @@ from typing import Any
 
 import pytest
 
+from holdfast.dialects.exec import listing
 from holdfast.errors import NameTaken
 from holdfast.model import Exit, Kind, Outcome
 from tests.fakes.dialects import FakeProcess
@@ -157,3 +158,55 @@ async def test_a_directory_is_listed_as_it_was_given() -> None:
     scene, _ = await started(cwd="file:///tmp/a%20b/../%C3%A9")
 
     assert (await listed(scene))["cwd"] == "file:///tmp/a%20b/../%C3%A9"
+
+
+# Long lists.
+
+
+async def many(monkeypatch: pytest.MonkeyPatch) -> ExecTalk:
+    """A client with five processes, of which two are listed at once."""
+    monkeypatch.setattr(listing, "_AT_ONCE", 2)
+    scene = await ready(*[FakeProcess() for _ in range(5)])
+    for name in "abcde":
+        await scene.call("process/start", {**START, "processId": name})
+    return scene
+
+
+async def test_others_get_their_turn_while_a_long_list_is_made(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A client may have 65,536 processes, and its neighbours need not notice that it asks for them."""
+    scene = await many(monkeypatch)
+    turns = 0
+    task = asyncio.create_task(scene.call("process/list"))
+    while not task.done():
+        turns += 1
+        await asyncio.sleep(0)
+
+    assert [each["processId"] for each in task.result()["processes"]] == list("abcde")
+    assert turns > 2
+
+
+async def test_long_lists_are_made_one_after_the_other(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Many that are asked for at once take no more of each turn than one."""
+    scene = await many(monkeypatch)
+    scene.talk.congested()
+    first, second = (asyncio.create_task(scene.call("process/list")) for _ in range(2))
+    await asyncio.sleep(0)
+    ended_early = await asyncio.wait([first, second], timeout=0.02)
+    scene.talk.drained()
+    await asyncio.wait([first, second], return_when=asyncio.FIRST_COMPLETED)
+    order = first.done(), second.done()
+
+    assert await second == await first
+    assert (order, ended_early[0]) == ((True, False), set())
+
+
+async def test_a_list_of_a_session_that_is_closed_meanwhile_is_of_that_session(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    scene = await many(monkeypatch)
+    task = asyncio.create_task(scene.call("process/list"))
+    await asyncio.sleep(0)
+
+    await scene.call("session/close")
+
+    assert len((await task)["processes"]) == 5

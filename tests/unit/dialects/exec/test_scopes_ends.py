@@ -8,8 +8,7 @@ from typing import Any
 import pytest
 
 from holdfast.config import KIB, MIB, SessionLimits
-from holdfast.dialects.exec.archive import Archived
-from holdfast.dialects.exec.feed import Feed
+from holdfast.dialects.exec.entries import ArchivedEntry, Entry
 from holdfast.errors import LimitReached, UnknownProcess
 from holdfast.model import Leftovers, Page
 from tests.fakes.dialects import FakeProcess, exited
@@ -44,7 +43,7 @@ async def beside(scene: ExecTalk) -> ExecTalk:
 
 
 def common(scene: ExecTalk, name: str = "p") -> object:
-    return scene.talk.session.realm.commons.session.scope.find(name)
+    return scene.talk.session.tenant.shared.find(name)
 
 
 # How much is kept, and how long.
@@ -65,7 +64,7 @@ async def test_output_is_kept_as_for_a_client_that_is_there(retain: int | None, 
 async def test_an_ended_process_can_be_read_for_an_hour() -> None:
     scene, other, process = await kept()
     past = FakeProcess()
-    process.packed, scene.backend.unpacked[b"block"] = b"block", past
+    process.packed, scene.backend.unpacked[("block",)] = ("block",), past
     past.exit, past.closed = exited(3), True
     past.page = Page([], 3, past.exit, closed=True)
     process.end(3)
@@ -77,7 +76,7 @@ async def test_an_ended_process_can_be_read_for_an_hour() -> None:
     listed = await other.call("process/list")
     scene.loop.move(1.1)
 
-    assert isinstance(block, Archived)
+    assert isinstance(block, ArchivedEntry)
     assert (read["exitCode"], read["closed"]) == (3, True)
     assert [(one["state"], one["kept"]) for one in listed["processes"]] == [("closed", True)]
     assert isinstance(await other.refusal("process/read", P), UnknownProcess)
@@ -94,7 +93,7 @@ async def test_one_that_cannot_be_packed_is_kept_as_long() -> None:
     before = common(scene)
     scene.loop.move(1.1)
 
-    assert isinstance(before, Feed)
+    assert isinstance(before, Entry)
     assert common(scene) is None
     assert process.calls[-1] == ("forget", Leftovers.SPARE)
 

@@ -7,40 +7,50 @@ import json
 
 import pytest
 
-from holdfast.dialects.exec.feed import Feed, Request
-from holdfast.dialects.exec.sessions import Session
+from holdfast.config import SessionLimits
+from holdfast.dialects.exec.entries import Entry, Notifier, StartSummary
+from holdfast.dialects.exec.retention import Retention
+from holdfast.dialects.exec.scopes import Session
 from holdfast.model import Denied, Exit, Kind, Outcome, Stream, Usage
 from holdfast.sandbox import Denial
 from tests.fakes.dialects import FakeClient, FakeProcess, exited
-from tests.fakes.exec_talk import a_realm
+from tests.fakes.exec_talk import a_tenant
 
-REQUEST = Request(b'"argv":[]', b"", None)
+REQUEST = StartSummary(b'"argv":[]', b"", None)
 
 
 class Ledger:
-    """Implements ``feed.Record``."""
+    """Implements ``entries.EntryOwner``."""
 
     def __init__(self) -> None:
         self.entries: list[tuple[object, ...]] = []
 
-    def exited(self, feed: Feed, exit: Exit) -> None:  # noqa: A002  (what it is called everywhere)
-        self.entries.append(("exited", feed, exit))
+    def exited(self, entry: Entry, exit: Exit) -> None:  # noqa: A002  (what it is called everywhere)
+        self.entries.append(("exited", entry, exit))
 
-    def closed(self, feed: Feed) -> None:
-        self.entries.append(("closed", feed))
+    def closed(self, entry: Entry) -> None:
+        self.entries.append(("closed", entry))
 
 
 class Scene:
     """A session with one process."""
 
     def __init__(self, name: str = "p", *, extended: bool = False) -> None:
-        self.session = Session("s", a_realm(), names=9)
+        self.session = Session("s", a_tenant(), SessionLimits())
         self.session.extended = extended
         self.client = FakeClient()
         self.session.client = self.client
         self.process = FakeProcess()
         self.ledger = Ledger()
-        self.feed = Feed(self.session, name, self.process, self.ledger, REQUEST, now=5.0)
+        self.entry = Entry(
+            self.session,
+            name,
+            self.process,
+            REQUEST,
+            owner=self.ledger,
+            retention=Retention(None, attached=10, detached=99),
+            now=5.0,
+        )
 
 
 def output(seq: int, stream: str, data: bytes, name: str = "p") -> dict[str, object]:
@@ -157,7 +167,7 @@ def test_while_the_client_is_away_nothing_is_told_and_the_record_is_kept() -> No
     scene.process.close()
 
     assert scene.client.raw == []
-    assert scene.ledger.entries == [("exited", scene.feed, exited(1)), ("closed", scene.feed)]
+    assert scene.ledger.entries == [("exited", scene.entry, exited(1)), ("closed", scene.entry)]
 
 
 def test_a_client_that_came_back_is_told_what_happens_from_then_on() -> None:
@@ -177,7 +187,8 @@ def test_the_end_of_one_stream_is_not_told() -> None:
     """It has no number; clients of this dialect are told when all of them have ended."""
     scene = Scene()
 
-    scene.feed.ended(Stream.STDOUT)
+    assert scene.process.watcher is not None
+    scene.process.watcher.ended(Stream.STDOUT)
 
     assert (scene.client.raw, scene.ledger.entries) == ([], [])
 
@@ -194,12 +205,12 @@ def test_a_process_is_watched_behind_the_valve_of_its_session() -> None:
     """One client that is behind holds up all processes of its session, and no others."""
     scene = Scene()
 
-    assert scene.process.watcher is scene.feed
+    assert isinstance(scene.process.watcher, Notifier)
     assert scene.process.valve is scene.session.valve
 
 
-def test_a_new_feed_is_neither_terminated_nor_roomy() -> None:
-    feed = Scene("p").feed
+def test_a_new_entry_is_not_terminated_and_retains_what_an_attached_client_needs() -> None:
+    entry = Scene("p").entry
 
-    assert (feed.name, feed.started, feed.terminated, feed.roomy) == ("p", 5.0, False, False)
-    assert feed.request is REQUEST
+    assert (entry.name, entry.started, entry.terminated, entry.retention.size) == ("p", 5.0, False, 10)
+    assert entry.request is REQUEST

@@ -8,8 +8,8 @@ from typing import Any
 import pytest
 
 from holdfast.config import SessionLimits
-from holdfast.dialects.exec.archive import Archived
-from holdfast.dialects.exec.sessions import Session
+from holdfast.dialects.exec.entries import ArchivedEntry, StartSummary
+from holdfast.dialects.exec.scopes import Session
 from holdfast.errors import (
     NameTaken,
     SessionUnknown,
@@ -18,7 +18,7 @@ from holdfast.errors import (
 )
 from holdfast.model import Chunk, Leftovers, Page, Stream
 from tests.fakes.dialects import FakeClient, FakeProcess, exited
-from tests.fakes.exec_talk import START, ExecTalk, a_realm, ready
+from tests.fakes.exec_talk import START, ExecTalk, a_tenant, ready
 from tests.fakes.watched import Watched
 
 KEPT = {**START, "keep": True}
@@ -42,48 +42,50 @@ async def beside(scene: ExecTalk, *, extended: bool = False) -> ExecTalk:
 
 
 def common(scene: ExecTalk, name: str = "p") -> object:
-    return scene.talk.session.realm.commons.session.scope.find(name)
+    return scene.talk.session.tenant.shared.find(name)
 
 
 # Names (without a talk).
 
+SUMMARY = StartSummary(b"", b"", None)
+
 
 def test_a_client_finds_its_own_before_what_is_kept() -> None:
-    realm = a_realm()
-    commons, own, other = realm.commons, Session("a", realm, names=9), Session("b", realm, names=9)
-    _, mine = commons.reserve(own, "p", None, keep=False)
-    home, everybodys = commons.reserve(other, "p", None, keep=True)
+    tenant = a_tenant()
+    own, other = Session("a", tenant, SessionLimits()), Session("b", tenant, SessionLimits())
+    _, mine = tenant.reserve(own, "p", SUMMARY, keep=False)
+    home, everybodys = tenant.reserve(other, "p", SUMMARY, keep=True)
 
-    assert home is commons.session
-    assert commons.find(own, "p") == (own, mine)
-    assert commons.find(other, "p") == (commons.session, everybodys)
-    assert commons.find(other, "q") == (commons.session, None)
+    assert home is tenant.shared
+    assert tenant.find(own, "p") == (own, mine)
+    assert tenant.find(other, "p") == (tenant.shared, everybodys)
+    assert tenant.find(other, "q") == (tenant.shared, None)
 
 
 @pytest.mark.parametrize("first", [False, True])
 @pytest.mark.parametrize("second", [False, True])
 def test_a_name_means_one_process_to_a_client(*, first: bool, second: bool) -> None:
-    realm = a_realm()
-    commons, own = realm.commons, Session("a", realm, names=9)
-    commons.reserve(own, "p", None, keep=first)
+    tenant = a_tenant()
+    own = Session("a", tenant, SessionLimits())
+    tenant.reserve(own, "p", SUMMARY, keep=first)
 
     with pytest.raises(NameTaken) as caught:
-        commons.reserve(own, "p", None, keep=second)
+        tenant.reserve(own, "p", SUMMARY, keep=second)
 
     assert caught.value.name == "p"
 
 
 def test_ended_processes_are_given_in_the_order_of_their_ends() -> None:
-    commons = a_realm(SessionLimits(kept_ended=2, kept_seconds=100.0)).commons
+    shared = a_tenant(SessionLimits(kept_ended=2, kept_seconds=100.0)).shared
 
-    assert [list(commons.ended(name, now)) for name, now in (("a", 1.0), ("b", 2.0))] == [[], []]
-    assert commons.next_deadline == 101.0
-    assert list(commons.ended("c", 3.0)) == ["a"]
-    assert list(commons.due(101.9)) == []
-    assert list(commons.due(102.0)) == ["b"]
-    assert commons.next_deadline == 103.0
-    assert list(commons.due(1e9)) == ["c"]
-    assert commons.next_deadline is None
+    assert [list(shared.ended(name, now)) for name, now in (("a", 1.0), ("b", 2.0))] == [[], []]
+    assert shared.next_deadline == 101.0
+    assert list(shared.ended("c", 3.0)) == ["a"]
+    assert list(shared.due(101.9)) == []
+    assert list(shared.due(102.0)) == ["b"]
+    assert shared.next_deadline == 103.0
+    assert list(shared.due(1e9)) == ["c"]
+    assert shared.next_deadline is None
 
 
 # Everybody.
@@ -264,7 +266,7 @@ async def test_ones_own_name_cannot_be_kept_but_by_others() -> None:
     assert isinstance(error, NameTaken)
     (own,) = [one for one in (await scene.call("process/list"))["processes"] if "kept" not in one]
     assert own["processId"] == "p"
-    assert scene.endpoint.find(scene.talk.session, "p") is scene.feed()
+    assert scene.endpoint.find(scene.talk.session, "p") is scene.entry()
     assert scene.endpoint.find(other.talk.session, "p") is common(scene)
 
 
@@ -272,7 +274,7 @@ async def test_ones_own_name_cannot_be_kept_but_by_others() -> None:
 async def test_a_retry_from_another_session_finds_the_process(when: str) -> None:
     gate, process, past = asyncio.Event(), FakeProcess(), FakeProcess()
     scene = await ready(gate, process)
-    process.packed, scene.backend.unpacked[b"block"] = b"block", past
+    process.packed, scene.backend.unpacked[("block",)] = ("block",), past
     once = {**KEPT, "idempotent": True}
     first = await scene.starting(keep=True, idempotent=True)
     other = await beside(scene)
@@ -286,7 +288,7 @@ async def test_a_retry_from_another_session_finds_the_process(when: str) -> None
         process.close()
     if when == "archived":
         scene.loop.move(1000.0)
-        assert isinstance(common(scene), Archived)
+        assert isinstance(common(scene), ArchivedEntry)
 
     found = await (again or other.call("process/start", once))
     not_it = await other.refusal("process/start", {**once, "keep": False})

@@ -4,17 +4,43 @@ from __future__ import annotations
 
 import pytest
 
-from holdfast.dialects.auto import AutoEndpoint
+from holdfast.config import ServerLimits
+from holdfast.dialects.app.endpoint import AppEndpoint
+from holdfast.dialects.endpoints import AUTO, ENDPOINTS, AutoEndpoint, EndpointRow, Services, find_row
+from holdfast.dialects.exec.endpoint import ExecEndpoint
+from holdfast.telemetry import Silent
 from tests.fakes.dialects import FakeClient
 from tests.fakes.endpoint import ToyEndpoint
+from tests.fakes.exec_talk import ExecTalk
 
 
 class Scene:
-    """An endpoint for both, whose parts are told apart by identity."""
+    """An endpoint for clients of two others."""
 
     def __init__(self) -> None:
-        self.exec, self.app = ToyEndpoint(), ToyEndpoint()
-        self.auto = AutoEndpoint(exec_endpoint=self.exec, app_endpoint=lambda: self.app)
+        self.made: dict[str, ToyEndpoint] = {}
+        made = self.made
+
+        class ToyRow(EndpointRow):
+            def make(self, services: Services) -> ToyEndpoint:
+                made[self.name] = ToyEndpoint()
+                return made[self.name]
+
+        table = [ToyRow(row.name, row.module, row.means) for row in ENDPOINTS]
+        self.auto = AutoEndpoint(services(), table)
+
+    @property
+    def exec(self) -> ToyEndpoint:
+        return self.made["exec"]
+
+    @property
+    def app(self) -> ToyEndpoint:
+        return self.made["app"]
+
+
+def services() -> Services:
+    endpoint = ExecTalk().endpoint
+    return Services(endpoint.backend, endpoint.loop, Silent(), ServerLimits())
 
 
 @pytest.mark.parametrize(
@@ -66,4 +92,26 @@ def test_who_says_nothing_is_a_client_of_the_exec_dialect() -> None:
 
     assert scene.auto.methods is scene.exec.methods
     assert scene.exec.conversations == [conversation]
-    assert scene.app.conversations == []
+
+
+def test_only_endpoints_that_somebody_means_are_made_unless_all_are_loaded() -> None:
+    """The app dialects are imported when they are needed."""
+    scene = Scene()
+    before = set(scene.made)
+    scene.auto.greet(FakeClient())
+
+    used = dict(scene.auto.usage())
+    scene.auto.load()
+    scene.auto.load()
+
+    assert (before, set(scene.made)) == ({"exec"}, {"exec", "app"})
+    assert (used, dict(scene.auto.usage())) == ({"toys": 1}, {"toys": 0})
+    scene.auto.close()
+    assert [made.is_closed for made in scene.made.values()] == [True, True]
+
+
+def test_the_rows_make_the_endpoints_of_a_server() -> None:
+    made = {row.name: type(row.make(services())) for row in ENDPOINTS}
+
+    assert made == {"exec": ExecEndpoint, "app": AppEndpoint}
+    assert [row and row.name for row in map(find_row, [*made, AUTO])] == ["exec", "app", None]

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from holdfast.dialects.strays import Strays
+from holdfast.dialects.scope import Strays
 from holdfast.model import Leftovers
 from tests.fakes.dialects import FakeProcess
 

@@ -1,0 +1,301 @@
+"""The processes of a scope: one entry each, and the way its events reach the client."""
+
+from __future__ import annotations
+
+import marshal
+import struct
+from typing import Any, Protocol
+
+import msgspec
+
+from holdfast.backend import KeptBackend, KeptProcess, Valve
+from holdfast.dialects import base64
+from holdfast.dialects.dialect import Client
+from holdfast.model import Chunk, Exit, Leftovers, Stream
+from holdfast.tracing import Span
+from holdfast.value import value
+
+from . import describe
+from .retention import Retention
+from .window import Clock, Window, WindowSnapshot
+
+_encode = msgspec.json.Encoder().encode
+
+_SMALL = 4096
+"""Chunks below this are put into the message at once; larger ones are not copied again."""
+
+
+class Home(Protocol):
+    """The scope that an entry belongs to, as the entry sees it."""
+
+    @property
+    def client(self) -> Client | None:
+        """Who is notified of what its processes do; None while nobody is."""
+
+    @property
+    def extended(self) -> bool:
+        """Whether that client knows our extensions."""
+
+    @property
+    def valve(self) -> Valve:
+        """Shut while that client is behind."""
+
+
+class EntryOwner(Protocol):
+    """Keeps account of the processes of all scopes."""
+
+    def exited(self, entry: Entry, exit: Exit) -> None: ...  # noqa: A002  (what it is called everywhere)
+
+    def closed(self, entry: Entry) -> None: ...
+
+
+@value
+class StartSummary:
+    """What is remembered of the request for a process."""
+
+    about: bytes
+    """What a list says of it: members of a JSON object."""
+    fingerprint: bytes
+    """Equal for equal requests; empty if nobody will compare it."""
+    retain: int | None
+    """Bytes of output to retain, if the client said how many."""
+    sandboxed: bool = False
+    window: int | None = None
+    """Bytes of output that the client may leave unacknowledged, if it acknowledges any."""
+
+
+@value
+class EntrySnapshot:
+    """An entry, written down.  The process itself is its backend's to write down."""
+
+    name: str
+    request: StartSummary
+    terminated: bool
+    unacknowledged: int
+    """Bytes that are retained in any case."""
+    window: WindowSnapshot | None
+    deadline: float | None
+    """When it is forgotten; None while its process has not closed."""
+
+
+class Entry:
+    """One process under the name that its client gave it.
+
+    Lives as long as its scope knows the process.  The client may change or be
+    away; then nobody is notified, and what was missed can be read.
+    """
+
+    __slots__ = ("home", "name", "process", "request", "retention", "span", "started", "terminated", "window")
+
+    def __init__(
+        self,
+        home: Home,
+        name: str,
+        process: KeptProcess,
+        request: StartSummary,
+        *,
+        owner: EntryOwner,
+        retention: Retention,
+        now: float,
+    ) -> None:
+        self.home = home
+        self.name = name
+        self.process = process
+        self.request = request
+        self.retention = retention
+        self.started = now
+        self.span: Span | None = None
+        """Lasts until the exit; None if nobody traces."""
+        self.terminated = False
+        """Whether anybody asked for its end; only for the record."""
+        self.window: Window | None = None
+        """Holds the process up while its client has not acknowledged enough; None if it need not."""
+        process.watch(Notifier(self, owner), home.valve)
+
+    # What is retained.
+
+    def leave(self) -> None:
+        """The client is away: retain more, so that it finds everything on its return."""
+        self.retention.is_for_absent = True
+        self.process.retain(self.retention.size)
+
+    def catch_up(self) -> None:
+        """The client has everything: retain no more than for any client that is attached."""
+        self.retention.is_for_absent = False
+        self.process.retain(self.retention.size)
+
+    def open_window(self, size: int, *, clock: Clock, patience: float | None) -> Window:
+        """Hold the process up while more than ``size`` bytes are not acknowledged.
+
+        With ``patience``, a window that nobody uses for so many seconds opens by itself.
+        """
+        self.window = window = Window(
+            self.process, size, clock=clock, make_room=self._retain_unacknowledged, patience=patience
+        )
+        self.retention.unacknowledged = window.room
+        return window
+
+    def release_window(self) -> None:
+        """The client acknowledges nothing any more, and relies on no more than what it asked for."""
+        if self.window is not None:
+            self.window.release()
+            self._retain_unacknowledged(0)
+
+    def _retain_unacknowledged(self, size: int) -> None:
+        self.retention.unacknowledged = size
+        self.process.retain(self.retention.size)
+
+    # The end.
+
+    def forget(self, leftovers: Leftovers = Leftovers.SPARE) -> None:
+        """Give up the process: see ``KeptProcess.forget``."""
+        window, self.window = self.window, None
+        self.process.forget(leftovers)
+        if window is not None:
+            window.release()
+
+    def suspend(self, deadline: float | None) -> EntrySnapshot:
+        """Write the entry down, and let go of it.  ``deadline`` is when it is forgotten."""
+        return EntrySnapshot(
+            self.name,
+            self.request,
+            self.terminated,
+            self.retention.unacknowledged,
+            None if self.window is None else self.window.suspend(),
+            deadline,
+        )
+
+
+class Notifier:
+    """Turns the events of a process into notifications of the exec dialect.  Implements ``backend.Watcher``.
+
+    The end of the hot path: a chunk becomes one message, put together from what was
+    made when the process started.
+    """
+
+    __slots__ = ("_entry", "_home", "_name", "_owner")
+
+    def __init__(self, entry: Entry, owner: EntryOwner) -> None:
+        self._entry = entry
+        self._home = entry.home
+        self._owner = owner
+        self._name = _encode(entry.name)
+
+    def output(self, chunk: Chunk) -> None:
+        client = self._home.client
+        if client is None:
+            return
+        # Comparing is faster than any look-up by an enum's member.
+        stream = chunk.stream
+        word = b"stdout" if stream is Stream.STDOUT else b"stderr" if stream is Stream.STDERR else b"pty"
+        data = base64.encode(chunk.data)
+        if len(data) < _SMALL:
+            client.send(
+                b'{"method":"process/output","params":{"processId":%b,"seq":%d,"stream":"%b","chunk":"%b"}}'
+                % (self._name, chunk.seq, word, data)
+            )
+        else:
+            client.send(
+                b'{"method":"process/output","params":{"processId":%b,"seq":%d,"stream":"%b","chunk":"'
+                % (self._name, chunk.seq, word),
+                data,
+                b'"}}',
+            )
+
+    def ended(self, stream: Stream) -> None:
+        pass  # Clients of this dialect are not notified of the end of a single stream.
+
+    def exited(self, seq: int, exit: Exit) -> None:  # noqa: A002  (what it is called everywhere)
+        client, extended = self._home.client, self._home.extended
+        if client is not None:
+            client.send(
+                b'{"method":"process/exited","params":{"processId":%b,"seq":%d,"exitCode":%d,%b%b}}'
+                % (
+                    self._name,
+                    seq,
+                    exit.code,
+                    describe.of_denied(exit, extended=extended),
+                    describe.of_exit(exit, extended=extended),
+                )
+            )
+        self._owner.exited(self._entry, exit)
+
+    def closed(self, seq: int) -> None:
+        client = self._home.client
+        if client is not None:
+            client.send(b'{"method":"process/closed","params":{"processId":%b,"seq":%d}}' % (self._name, seq))
+        self._entry.window = None
+        self._owner.closed(self._entry)
+
+
+_LEAST = 520
+"""Bytes: the interpreter takes smaller blocks from a store of its own, which gives little memory back."""
+
+_LENGTHS = struct.Struct("<II")
+"""Of what a list says first and last."""
+
+
+class ArchivedEntry(bytes):
+    """An entry whose process has closed and left nobody behind, in one block of memory.
+
+    Thousands of ended processes are retained for a while.  As objects each would be a dozen
+    pieces, and memory goes back to the system only when all their neighbours are gone, too.
+    """
+
+    __slots__ = ()
+
+    @staticmethod
+    def of(entry: Entry, key: str) -> ArchivedEntry | None:
+        """``entry`` of the session ``key`` in one block; None if it can still change, or is large."""
+        process = entry.process.pack()
+        if process is None:
+            return None
+        request = entry.request
+        head, state = describe.head(entry.name, request.about), describe.state(entry.process)
+        data = marshal.dumps(
+            (key, entry.name, entry.terminated, request.fingerprint, request.sandboxed, process)
+        )
+        block = b"".join((_LENGTHS.pack(len(head), len(state)), head, state, data))
+        return ArchivedEntry(block.ljust(_LEAST, b"\0"))  # What follows the value is not read.
+
+    @property
+    def listed(self) -> tuple[bytes, bytes]:
+        """What a list says of it.  Stored as it is: a list may be of tens of thousands."""
+        head, state = _LENGTHS.unpack_from(self)
+        middle = _LENGTHS.size + head
+        return self[_LENGTHS.size : middle], self[middle : middle + state]
+
+    def _load(self) -> tuple[str, str, bool, bytes, bool, Any]:
+        head, state = _LENGTHS.unpack_from(self)
+        found: tuple[str, str, bool, bytes, bool, Any]
+        found = marshal.loads(memoryview(self)[_LENGTHS.size + head + state :])  # noqa: S302
+        return found
+
+    @property
+    def key(self) -> str:
+        """The key of its session; empty for a shared process."""
+        return self._load()[0]
+
+    @property
+    def name(self) -> str:
+        return self._load()[1]
+
+    def restore(self, home: Home, backend: KeptBackend, owner: EntryOwner) -> Entry:
+        """The entry as it was."""
+        _, name, terminated, fingerprint, sandboxed, process = self._load()
+        about = self.listed[0].removeprefix(describe.head(name, b"")[:-1]).removesuffix(b",")
+        entry = Entry(
+            home,
+            name,
+            backend.unpack(process),
+            StartSummary(about, fingerprint, None, sandboxed),
+            owner=owner,
+            retention=_SETTLED,
+            now=0.0,
+        )
+        entry.terminated = terminated
+        return entry
+
+
+_SETTLED = Retention(None, attached=1, detached=1)
+"""That of every archived process: nothing of it is added or dropped any more."""

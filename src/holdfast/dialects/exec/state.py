@@ -1,0 +1,324 @@
+"""Everything at the exec endpoint that outlives connections: tenants, sessions, and what ends by itself."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Iterable, Iterator, Mapping
+
+from holdfast.backend import KeptBackend, KeptProcess
+from holdfast.config import FileLimits, HttpLimits, SandboxLimits, SessionLimits
+from holdfast.dialects.dialect import Client
+from holdfast.dialects.expiry import Expiry
+from holdfast.dialects.scope import Starting
+from holdfast.errors import SessionBusy
+from holdfast.model import Exit, Kind, Leftovers
+from holdfast.principal import Identity
+from holdfast.telemetry import Telemetry
+from holdfast.value import value
+
+from .archive import Archive
+from .entries import ArchivedEntry, Entry, StartSummary
+from .exchanges import Room
+from .retention import Retention
+from .scopes import ProcessScope, Session, Tenant
+from .sessions import Sessions, SessionSnapshot, Written
+from .tenants import Tenants
+from .window import Window
+
+
+@value
+class SharedSnapshot:
+    """The shared processes of one tenant, written down."""
+
+    identity: Identity
+    entries: Written
+    strays: tuple[KeptProcess, ...]
+
+
+@value
+class EndpointSnapshot:
+    """Everything that outlives connections, written down.  Processes that are starting are not part of it."""
+
+    sessions: tuple[SessionSnapshot, ...]
+    shared: tuple[SharedSnapshot, ...]
+
+
+class ExecState:
+    """All tenants and sessions, and the processes in them.  Implements ``entries.EntryOwner``."""
+
+    def __init__(
+        self,
+        backend: KeptBackend,
+        *,
+        loop: asyncio.AbstractEventLoop,
+        telemetry: Telemetry,
+        limits: SessionLimits | None = None,
+        http_limits: HttpLimits | None = None,
+        file_limits: FileLimits | None = None,
+        sandbox_limits: SandboxLimits | None = None,
+    ) -> None:
+        self.backend = backend
+        self.limits = limits or SessionLimits()
+        self.http_limits = http_limits or HttpLimits()
+        self.file_limits = file_limits or FileLimits()
+        self.sandbox_limits = sandbox_limits or SandboxLimits()
+        self.http_room = Room(self.http_limits.buffered_total)
+        self.sessions = Sessions(self.limits)
+        self.tenants = Tenants(self.limits)
+        self.loop = loop
+        self.telemetry = telemetry
+        self._archive = Archive(self, sessions=self.sessions, tenants=self.tenants, limits=self.limits)
+        self._returned: Expiry[tuple[Session, int]] = Expiry(self.limits.detached_seconds)
+        self._timer: asyncio.TimerHandle | None = None
+
+    def usage(self) -> Mapping[str, int]:
+        return {
+            "session.sessions": len(self.sessions),
+            "session.principals": len(self.tenants),
+            "session.kept_names": max((len(tenant.shared) for tenant in self.tenants), default=0),
+            "http.buffered_total": self.http_room.size - self.http_room.left,
+        }
+
+    # Comings and goings of clients.
+
+    async def attach(self, key: str, client: Client, tenant: Tenant, *, by_force: bool) -> Session:
+        """Give the session of that key to ``client``, unless its holder is alive, or even then.
+
+        A holder that looks attached is asked for a sign of life; one that has
+        silently gone loses the session to the client who asks.
+        """
+        session = self.sessions.find(key, tenant)
+        holder = session.client
+        if holder is not None:
+            # One that cannot come back takes its session with it.
+            by_force = by_force and holder.comes_back
+            if not by_force and await holder.is_alive(self.limits.probe_seconds):
+                raise SessionBusy(key)
+            if session.client is holder:
+                holder.cut("the session was resumed by another connection")
+        self.sessions.attach(session, client)
+        # What was retained while the client was away stays until it was read, or for a while.
+        self._returned.add((session, session.epoch), self.loop.time())
+        self._arm()
+        return session
+
+    def leave(self, session: Session, client: Client) -> None:
+        """The client of a session is gone."""
+        if not client.comes_back:
+            self.sessions.close(session)
+            self._end(session)
+            return
+        for entry in session.entries:
+            entry.leave()
+        session.valve.open()
+        self.sessions.detach(session, self.loop.time())
+        self._arm()
+
+    # Processes.
+
+    def enter(
+        self, home: ProcessScope, starting: Starting, process: KeptProcess, request: StartSummary
+    ) -> Entry:
+        """A process that was asked for runs.  Its client may be gone already."""
+        entry = self._entry(home, starting.name, process, request)
+        home.settle(starting, entry)
+        self.telemetry.process_started()
+        if request.window is not None:
+            self._open_window(home, entry, request.window)
+        if home.client is None and not home.is_shared:
+            entry.leave()
+        else:
+            entry.catch_up()
+        return entry
+
+    def _entry(self, home: ProcessScope, name: str, process: KeptProcess, request: StartSummary) -> Entry:
+        limits = self.limits
+        retention = Retention(request.retain, attached=limits.attached_bytes, detached=limits.detached_bytes)
+        return Entry(home, name, process, request, owner=self, retention=retention, now=self.loop.time())
+
+    def _open_window(self, home: ProcessScope, entry: Entry, size: int) -> Window:
+        return entry.open_window(
+            min(size, self.limits.window_bytes),
+            clock=self.loop,
+            patience=self.limits.detached_seconds if home.is_shared else None,
+        )
+
+    def find(self, session: Session, name: str) -> Entry | Starting | None:
+        """The process of that name, as it is, or was when it had ended; the client's own before others."""
+        home, entry = session.tenant.find(session, name)
+        return self._archive.restore(home, entry) if isinstance(entry, ArchivedEntry) else entry
+
+    def exited(self, entry: Entry, exit: Exit) -> None:  # noqa: A002  (what it is called everywhere)
+        if exit.outcome.kind is Kind.LOST:
+            result = "unknown"
+        else:
+            result = "terminated" if entry.terminated else "error" if exit.code else "success"
+        self._finished(entry, result)
+
+    def _finished(self, entry: Entry, result: str) -> None:
+        self.telemetry.process_finished(result, self.loop.time() - entry.started)
+        if entry.span is not None:
+            entry.span.set("result", result)
+            entry.span.end()
+            entry.span = None
+
+    def closed(self, entry: Entry) -> None:
+        assert isinstance(entry.home, ProcessScope)
+        self._archive.add(entry.home, entry, self.loop.time())
+        self._arm()
+
+    # The end of sessions.
+
+    async def finish(self, session: Session) -> list[int]:
+        """End a session now, with everything in it; return who could not be ended."""
+        self.sessions.close(session)
+        entries = session.entries
+        processes = [*session.strays.take(), *(entry.process for entry in entries)]
+        cancelled = [self._cancel(entry) for entry in session if isinstance(entry, Starting)]
+        for entry in entries:
+            entry.terminated = True
+        try:
+            ended = await asyncio.gather(*(process.terminate() for process in processes))
+            # What waits for a start is refused before a new session could be mistaken for its own.
+            for settled in cancelled:
+                await settled.wait()
+        finally:
+            self._end(session)
+        return [pid for each in ended for pid in each.survivors]
+
+    @staticmethod
+    def _cancel(starting: Starting) -> asyncio.Event:
+        """Cancel a start; what is returned is set when that is done."""
+        settled = asyncio.Event()
+        starting.when_settled(settled.set)
+        starting.cancel()
+        return settled
+
+    def _end(self, home: ProcessScope) -> None:
+        home.strays.end()
+        for entry in home:
+            if isinstance(entry, Starting):
+                entry.cancel()
+            elif isinstance(entry, ArchivedEntry):
+                self._archive.restore(home, entry).forget()
+            else:
+                entry.terminated = True
+                if entry.process.exit is None:
+                    self._finished(entry, "terminated")
+                entry.forget(Leftovers.END)
+        self.tenants.tidy(home.tenant)
+
+    def close(self) -> None:
+        """End every session, and what belongs to none.  No timer fires after this."""
+        for home in (*self.sessions.close_all(), *(tenant.shared for tenant in self.tenants)):
+            self._end(home)
+        self._disarm()
+
+    # One timer for everything that ends by itself.
+
+    def _arm(self) -> None:
+        deadlines = (
+            self.sessions.next_deadline,
+            self._returned.next_deadline,
+            *self._archive.next_deadlines,
+        )
+        next_deadline = min((deadline for deadline in deadlines if deadline is not None), default=None)
+        if self._timer is not None and (next_deadline is None or next_deadline < self._timer.when()):
+            # Not all of them last equally long: what came later may be due sooner.
+            self._disarm()
+        if self._timer is None and next_deadline is not None:
+            self._timer = self.loop.call_at(next_deadline, self._on_timer)
+
+    def _disarm(self) -> None:
+        if self._timer is not None:
+            self._timer.cancel()
+            self._timer = None
+
+    def _on_timer(self) -> None:
+        self._timer = None
+        now = self.loop.time()
+        for session in self.sessions.expire(now):
+            self._end(session)
+        self._archive.expire(now)
+        for session, epoch in self._returned.due(now):
+            if session.epoch == epoch:
+                for entry in session.entries:
+                    if entry.retention.is_for_absent:
+                        entry.catch_up()
+        self._arm()
+
+    # Written down, and read again.
+
+    def suspend(self) -> EndpointSnapshot:
+        """Write everything down and let go of it: no process ends, and no timer fires after this.
+
+        The connections are gone.  Another endpoint goes on with ``resume``, as if this one
+        had only lost its connections.
+        """
+        self._disarm()
+        expiries = self.sessions.deadlines()
+        closed = self._archive.deadlines()
+        sessions = [
+            SessionSnapshot(
+                session.key,
+                session.tenant.identity,
+                session.extended,
+                expiries.get(session),
+                self._written(session, lambda name, key=session.key: closed.get((key, name))),  # type: ignore[misc]
+                tuple(session.strays.take()),
+            )
+            for session in self.sessions
+        ]
+        shared = [
+            SharedSnapshot(
+                tenant.identity,
+                self._written(tenant.shared, tenant.shared.deadline),
+                tuple(tenant.shared.strays.take()),
+            )
+            for tenant in self.tenants
+        ]
+        return EndpointSnapshot(tuple(sessions), tuple(shared))
+
+    def _written(self, home: ProcessScope, deadline: Callable[[str], float | None]) -> Written:
+        found = []
+        for entry in home:
+            if isinstance(entry, ArchivedEntry):
+                entry = self._archive.restore(home, entry)
+            if isinstance(entry, Entry):
+                found.append((entry.suspend(deadline(entry.name)), entry.process))
+        return tuple(found)
+
+    def resume(self, snapshot: EndpointSnapshot) -> None:
+        """Go on where another endpoint has stopped.  Nothing was opened here yet."""
+        now = self.loop.time()
+        closed: list[tuple[float, ProcessScope, Entry]] = []
+        for session in sorted(snapshot.sessions, key=lambda one: (one.deadline is None, one.deadline)):
+            tenant = self.tenants.resume(session.identity, self.backend)
+            home = self.sessions.resume(session, tenant, now)
+            closed += self._read(home, session.entries, session.strays)
+        for shared in snapshot.shared:
+            tenant = self.tenants.resume(shared.identity, self.backend)
+            closed += self._read(tenant.shared, shared.entries, shared.strays)
+        for deadline, scope, entry in sorted(closed, key=lambda one: one[0]):
+            self._archive.resume(scope, entry, deadline)
+        self._arm()
+
+    def _read(
+        self, home: ProcessScope, entries: Written, strays: Iterable[KeptProcess]
+    ) -> Iterator[tuple[float, ProcessScope, Entry]]:
+        for process in strays:
+            home.strays.keep(process)
+        for written, process in entries:
+            request = written.request
+            entry = self._entry(home, written.name, process, request)
+            entry.terminated = written.terminated
+            home.settle(home.reserve(written.name, request), entry)
+            if written.window is not None and request.window is not None:
+                self._open_window(home, entry, request.window).resume(written.window, process)
+            entry.retention.unacknowledged = written.unacknowledged
+            if home.is_shared:
+                entry.catch_up()
+            else:
+                entry.leave()
+            if written.deadline is not None:
+                yield written.deadline, home, entry
