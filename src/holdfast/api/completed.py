@@ -1,20 +1,20 @@
-"""How a command that was run to its end came out (pure)."""
+"""The result of a command that was run to its end, and the errors of one that failed."""
 
 from __future__ import annotations
 
 import subprocess
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import Generic, TypeVar
 
 from holdfast.errors import HoldfastError
 from holdfast.model import Outcome, Usage
+from holdfast.value import value
 
 T_co = TypeVar("T_co", bound=bytes | str | None, covariant=True)
 
 
 class CommandFailed(HoldfastError, subprocess.CalledProcessError):
-    """A command that was to succeed has not; ``returncode``, ``stdout`` and ``stderr`` tell more."""
+    """A command with ``check`` failed; ``returncode``, ``stdout`` and ``stderr`` are those of the command."""
 
     def __init__(self, completed: Completed[bytes | str | None]) -> None:
         subprocess.CalledProcessError.__init__(
@@ -32,7 +32,7 @@ class CommandFailed(HoldfastError, subprocess.CalledProcessError):
 
 
 class TimedOut(HoldfastError, subprocess.TimeoutExpired):
-    """A command took too long and was ended; ``stdout`` and ``stderr`` are what it said up to then."""
+    """A command took too long and was ended; ``stdout`` and ``stderr`` have its output up to then."""
 
     def __init__(
         self,
@@ -50,9 +50,9 @@ class TimedOut(HoldfastError, subprocess.TimeoutExpired):
         return subprocess.TimeoutExpired.__str__(self)
 
 
-@dataclass(frozen=True, slots=True)
+@value
 class Completed(Generic[T_co]):
-    """A command that has ended.  Shaped like ``subprocess.CompletedProcess``."""
+    """The result of a command.  Shaped like ``subprocess.CompletedProcess``."""
 
     args: Sequence[str]
     returncode: int
@@ -60,16 +60,16 @@ class Completed(Generic[T_co]):
     stdout: T_co
     """None if it was not captured."""
     stderr: T_co
-    """None if it was not captured, or is in ``stdout``."""
+    """None if it was not captured, or is part of ``stdout``."""
     outcome: Outcome
     """How it ended, and why."""
     usage: Usage | None = None
 
     def check_returncode(self) -> None:
-        """Do nothing if it succeeded.
+        """Raise an error if the command failed.
 
         Raises:
-            CommandFailed: It did not.
+            CommandFailed: The return code is not 0.
         """
         if self.returncode:
             raise CommandFailed(self)

@@ -1,4 +1,4 @@
-"""The engine in this program: processes of this host, by name, without any server."""
+"""The engine in this program: runs processes on this host, by name, without a server."""
 
 from __future__ import annotations
 
@@ -14,16 +14,16 @@ from typing import TYPE_CHECKING
 from holdfast.backend import Valve, Watch, Watcher
 from holdfast.config import EngineLimits
 from holdfast.engine.local import LocalBackend
-from holdfast.errors import NameTaken, StillStarting, UnknownProcess
+from holdfast.errors import LimitReached, NameTaken, OutOfTurn, StillStarting, UnknownProcess
 from holdfast.host.environ import Environment
 from holdfast.host.info import host_info, own_environment
+from holdfast.host.shim import ForkServer, compiled
 from holdfast.host.spawn import Spawner
-from holdfast.host.warden import Nursery, compiled
 from holdfast.model import (
     PLAIN,
     Chunk,
     Ended,
-    EnvPolicy,
+    EnvironmentPolicy,
     Exit,
     HostInfo,
     Listing,
@@ -39,29 +39,33 @@ if TYPE_CHECKING:
     from holdfast.backend import Http
     from holdfast.engine.process import LocalProcess
     from holdfast.files import Files
-    from holdfast.host.child import Child
+    from holdfast.host.child import ShimChild
     from holdfast.host.sandbox.cage import Cage
+    from holdfast.host.sandbox.search import Search
     from holdfast.sandbox import Guarantees
 
 _CLOSED = 30.0
-"""Seconds for which a kept process can be found after its end: as with a server."""
+"""Seconds for which a kept process can be found after its end, as on a server."""
 
 _STOP = 5.0
-"""Seconds that processes have to end when the host is closed: as with a server."""
+"""Seconds that processes have to end when the host is closed, as on a server."""
+
+_STARTS = 0.5
+"""Seconds that starts under way have then.  The engine cancels those that take longer."""
 
 _ARGV_MOST = 1024
-"""Characters of a command that are listed."""
+"""Characters of a command line in a listing."""
 
 
 class _OwnEnvironment(Environment):
-    """The variables of this program as they are when a child starts, as with ``subprocess``."""
+    """The variables that this program has when a child starts, as with ``subprocess``."""
 
     def __init__(self) -> None:
         super().__init__({})
 
     def child(
         self,
-        policy: EnvPolicy | None,
+        policy: EnvironmentPolicy | None,
         overlay: Mapping[str, str | None],
         allowed: tuple[str, ...] | None = None,
     ) -> dict[str, str]:
@@ -70,37 +74,47 @@ class _OwnEnvironment(Environment):
 
 
 class _Children:
-    """Starts children.  What only few of them need is made for the first of those.
+    """Starts children.  What enforces limits and sandboxes is set up for the first child that needs it.
 
     Implements ``engine.children.Children``.
     """
 
     def __init__(self) -> None:
-        self._nursery = Nursery()
-        self._nursery.prepare()  # It gets ready while we do.
-        self._plain = Spawner(_OwnEnvironment(), self._nursery)
+        self._fork_server = ForkServer()
+        self._fork_server.prepare()  # It starts while we go on.
+        self._plain = Spawner(_OwnEnvironment(), self._fork_server)
         self._full: Spawner | None = None
 
     def equip(self) -> Spawner:
-        """What keeps limits and sandboxes."""
+        """Return the spawner that enforces limits and sandboxes."""
         if self._full is None:
             from holdfast.host.groups import find_groups
             from holdfast.host.sandbox.ladder import Ladder
 
             self._full = Spawner(
-                _OwnEnvironment(), self._nursery, groups=find_groups(), ladder=Ladder(compiled())
+                _OwnEnvironment(), self._fork_server, groups=find_groups(), ladder=Ladder(compiled())
             )
         return self._full
+
+    @property
+    def tried_out(self) -> bool:
+        return self.equip().tried_out
 
     @property
     def guarantees(self) -> Guarantees:
         return self.equip().guarantees
 
-    def cage(self, spec: Spec) -> Cage | None:
-        assert self._full is not None  # This is called in a thread, and there it must not be made.
-        return self._full.cage(spec)
+    def effort(self, spec: Spec) -> int:
+        return self._plain.effort(spec)
 
-    def start(self, spec: Spec, cage: Cage | None = None) -> Child:
+    def settle(self, spec: Spec) -> Spec:
+        return self._plain.settle(spec)
+
+    def cage(self, spec: Spec, search: Search | None = None) -> Cage | None:
+        assert self._full is not None  # Called in a thread, where it must not be set up.
+        return self._full.cage(spec, search)
+
+    def start(self, spec: Spec, cage: Cage | None = None) -> ShimChild:
         plain = spec.sandbox is None and spec.terms.limits == PLAIN.limits
         return (self._plain if plain else self.equip()).start(spec, cage)
 
@@ -111,7 +125,7 @@ class _Children:
 
 
 class EmbeddedProcess:
-    """A process with a name.  Implements ``place.NamedProcess``."""
+    """A process of the engine with a name.  Implements ``place.NamedProcess``."""
 
     can_end_stdin = True
 
@@ -167,7 +181,7 @@ class EmbeddedProcess:
         return await self.process.terminate(grace=grace, by=by)
 
     def release(self) -> None:
-        pass  # It waits for its watchers, and for nobody else.
+        pass  # Only its watchers can hold it back.
 
     def listing(self) -> Listing:
         end = self.process.exit
@@ -183,7 +197,7 @@ class EmbeddedProcess:
 
 
 def _listing(name: str, spec: Spec, started: float, *, kept: bool) -> Listing:
-    """What there is to tell of a process that starts."""
+    """Return the listing of a process that starts."""
     return Listing(
         name=name,
         pid=None,
@@ -201,7 +215,7 @@ def _listing(name: str, spec: Spec, started: float, *, kept: bool) -> Listing:
 
 
 def _cut(argv: Sequence[str]) -> Sequence[str]:
-    """As much of a command as is listed."""
+    """Return a command line, cut to the length of a listing."""
     length = 0
     for index, argument in enumerate(argv):
         length += len(argument)
@@ -211,7 +225,7 @@ def _cut(argv: Sequence[str]) -> Sequence[str]:
 
 
 class _Closing:
-    """Tells when a process has closed.  Implements ``backend.Watcher``."""
+    """Calls a function when a process has closed.  Implements ``backend.Watcher``."""
 
     def __init__(self, told: partial[None]) -> None:
         self._told = told
@@ -230,18 +244,20 @@ class _Closing:
 
 
 class Embedded:
-    """Implements ``place.Place``.
+    """The engine of this program as a place for processes.  Implements ``place.Place``.
 
-    A process can be found until it has closed, and, if it is kept, for a while
-    after.  Its output is dropped when nobody holds the process any more.
+    A process can be found until it has closed and, if it is kept, for a while after.  Its output is dropped
+    when nothing refers to the process any more.
     """
 
     def __init__(self, *, processes: int | None = None, retained_bytes: int | None = None) -> None:
-        """Belongs to the loop that runs."""
+        """Must be called in a running event loop, which all methods belong to."""
         self._loop = asyncio.get_running_loop()
         self._starting: dict[str, Listing] = {}
         self._names: dict[str, EmbeddedProcess] = {}
         self._number = 0
+        self._closed = False
+        self._settled = asyncio.Event()  # Set when a start has succeeded or failed.
         self._timers: dict[str, asyncio.TimerHandle] = {}
         self._children = _Children()
         given = {"processes": processes, "retained_bytes": retained_bytes}
@@ -265,6 +281,7 @@ class Embedded:
     async def start(
         self, spec: Spec, *, name: str | None = None, keep: bool = False, retain: int | None = None
     ) -> EmbeddedProcess:
+        self._check_open()
         name = self._free_name() if name is None else name
         if name in self._names or name in self._starting:
             raise NameTaken(name)
@@ -274,16 +291,25 @@ class Embedded:
         self._starting[name] = _listing(name, spec, started, kept=keep)
         try:
             process = await self._backend.start(spec)
+        except LimitReached:
+            self._check_open()  # An engine that is closed reports a limit.
+            raise
         finally:
             del self._starting[name]
+            self._settled.set()
+        self._check_open()  # If not, ``aclose`` ends it with all others.
         if retain is not None:
             process.retain(retain)
         named = EmbeddedProcess(name, spec, process, started, kept=keep)
-        # Whoever dropped it last may be in any thread.
+        # The last reference may go away in any thread.
         weakref.finalize(named, _soon, self._loop, process.forget).atexit = False
         self._names[name] = named
         process.watch(_Closing(partial(self._on_closed, name, keep=keep)))
         return named
+
+    def _check_open(self) -> None:
+        if self._closed:
+            raise OutOfTurn("the host was closed")
 
     def _free_name(self) -> str:
         while True:
@@ -315,10 +341,11 @@ class Embedded:
     # The end.
 
     async def aclose(self) -> None:
+        self._closed = True
         live = [named.process for named in self._names.values() if not named.closed]
         for process in live:
             process.kill()
-        # Those who read or wait are told the end, unless it takes too long.
+        # Readers and waiters get to see the end, unless it takes too long.
         with contextlib.suppress(TimeoutError):
             async with asyncio.timeout(_STOP):
                 for process in live:
@@ -326,9 +353,15 @@ class Embedded:
         for timer in self._timers.values():
             timer.cancel()
         self._names.clear()
+        # A start that is under way must not lose the engine in the middle.
+        with contextlib.suppress(TimeoutError):
+            async with asyncio.timeout(_STARTS):
+                while self._starting:
+                    self._settled.clear()
+                    await self._settled.wait()
         await self._backend.aclose()
 
 
 def _soon(loop: asyncio.AbstractEventLoop, work: Callable[[], None]) -> None:
-    with contextlib.suppress(RuntimeError):  # The loop is closed, and everything with it.
+    with contextlib.suppress(RuntimeError):  # The loop is closed, and the engine with it.
         loop.call_soon_threadsafe(work)

@@ -1,23 +1,26 @@
-"""The way out: from a watched process to whoever reads what it says.
+"""The output of a process, from the events of the backend to whoever reads it.
 
 What must hold:
 
-1. Output is read in the order of its numbers, nothing twice.  What is missing is
-   told, where it is missing, by an ``OutputGap`` that is raised once.
-2. As long as nobody reads, a stream holds ``2 * LIMIT`` bytes and one chunk at the
-   most, and a queue of chunks ``2 * _QUEUE``: then the valve is shut until it is half of that.
+1. Output is read in the order of its numbers, and nothing twice.  Where some is missing, an ``OutputGap``
+   is raised once.
+2. While nobody reads, a stream holds at most ``2 * LIMIT`` bytes and one chunk, and a queue of chunks
+   ``2 * _QUEUE``.  Then the valve is shut until half of that is read.  Once the feeds of a host together hold
+   as much as they may, the bound is ``2 * _LEAST``.
 3. Output is read as chunks or as streams, not both.
-4. What was said before a handle was attached is asked for page by page, by those
-   who read it.  Meanwhile live output waits behind the valve, in the process.
+4. Output from before a handle was attached is requested page by page, when somebody reads.  Until then live
+   output waits behind the valve, in the process.
 """
 
 from __future__ import annotations
 
 import asyncio
+import sys
 from collections import deque
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from enum import Enum
 
+from holdfast.allowance import Allowance
 from holdfast.backend import Process, Valve
 from holdfast.errors import HoldfastError, OutOfTurn, OutputGap
 from holdfast.model import Chunk, Exit, Stream
@@ -25,45 +28,61 @@ from holdfast.model import Chunk, Exit, Stream
 from .reader import LIMIT, Reader
 
 _QUEUE = 8 * LIMIT
-"""What is held of output that is read chunk by chunk: with less, a flood stops and starts for each."""
+"""Bytes held of output that is read chunk by chunk.  With less, the valve would move for every few chunks."""
+
+_LEAST = LIMIT // 2
+"""Half of what is held in any case.  As with a pipe, a process that writes less can end without a reader."""
+
+_BOUNDLESS = Allowance(sys.maxsize)
 
 Routes = Mapping[Stream, Stream | None]
-"""Where the bytes of a stream are read; None: nowhere."""
+"""For each stream, the reader that gets its bytes; None if they are dropped."""
 
 
 class Reading(Enum):
-    """How the output is read."""
+    """How output is read."""
 
     NOT = "not at all"
-    """It was not asked for, and is left to the process to keep."""
+    """Nobody has asked for it.  The process keeps it."""
     UNDECIDED = "not yet"
     CHUNKS = "chunk by chunk"
     STREAMS = "through stdout and stderr"
 
 
-class Feed:
-    """What one process says.  Implements ``backend.Watcher`` and ``reader.Source``."""
+class OutputFeed:
+    """The output of one process.  Implements ``backend.Watcher`` and ``reader.OutputSource``."""
 
-    def __init__(self, process: Process, routes: Routes, *, after: int | None = None) -> None:
+    def __init__(
+        self,
+        process: Process,
+        routes: Routes,
+        *,
+        after: int | None = None,
+        unread: Allowance | None = None,
+    ) -> None:
         """
         Args:
-            after: Listen when somebody reads, and begin behind this number, which may be long
-                ago.  None: the process was just started; listen now.
+            after: The number behind which reading begins, for a process that was found.  The process is
+                watched once somebody reads.  None for a process that was just started: it is watched now.
+            unread: How much all feeds of a host may hold together; None for no bound.
         """
         self._process = process
         self._routes = routes
         self._loop = asyncio.get_running_loop()
         self._reading = Reading.UNDECIDED if after is None else Reading.NOT
-        self._last = after or 0  # The last number that was taken in.
-        self._behind = after is not None  # Whether there are pages to ask for.
+        self._last = after or 0  # The number of the last chunk that was taken.
+        self._behind = after is not None  # Whether older output has to be requested.
         self._asking = False
         self._queue: deque[Chunk | OutputGap] = deque()
         self._queued = 0
+        self._held = (unread or _BOUNDLESS).grant(0)
         self._news = asyncio.Event()
         self._closed = process.closed
         self._error: HoldfastError | None = None
         self._collecting = False
         self._patience: float | None = None
+        self.before_wait: Callable[[], object] = lambda: None
+        """Called before a reader waits; it may raise an error that makes the wait pointless."""
         self._timer: asyncio.TimerHandle | None = None
         self.readers = {
             stream: Reader(self, self._loop)
@@ -73,13 +92,13 @@ class Feed:
         self._valve = Valve()
         self._watch = process.watch(self, self._valve) if after is None else None
 
-    # What the process says.
+    # Events of the process.
 
     def output(self, chunk: Chunk) -> None:
         if chunk.seq <= self._last:
             return
         if self._behind:
-            self._valve.shut()  # Rule 4; this chunk comes again, on a page.
+            self._valve.shut()  # Rule 4.  This chunk will be part of a page.
             return
         self._take(chunk)
         self.balance()
@@ -99,7 +118,7 @@ class Feed:
         self._close()
 
     def lost(self, error: HoldfastError) -> None:
-        """Something is missing, or everything that would have followed."""
+        """Take note that some output is missing, or that no more will come."""
         if not isinstance(error, OutputGap):
             self._error = error
             self._close()
@@ -125,7 +144,7 @@ class Feed:
                 reader.add(item)
 
     def _end(self, stream: Stream) -> None:
-        """A reader is at its end when all that come to it are."""
+        """End the reader of a stream, if all streams that it reads have ended."""
         target = self._routes.get(stream)
         self._routes = {source: to for source, to in self._routes.items() if source is not stream}
         if target is not None and target not in self._routes.values() and self._reading is Reading.STREAMS:
@@ -137,13 +156,13 @@ class Feed:
             self._timer.cancel()
         self._news.set()
 
-    # Who reads it.
+    # Reading.
 
     def read_as(self, reading: Reading) -> None:
-        """Decide how to read.
+        """Choose how to read.  The first choice is final.
 
         Raises:
-            OutOfTurn: It was decided otherwise before.
+            OutOfTurn: Another way was chosen before.
         """
         if self._reading is reading:
             return
@@ -164,13 +183,18 @@ class Feed:
         self.read_as(Reading.STREAMS)
 
     def balance(self) -> None:
-        """Open or shut the valve.  What this lets in may be here before it returns."""
+        """Open or shut the valve, by how much is unread.  Opening it may add output before this returns."""
+        if self._reading is Reading.STREAMS:
+            unread = [reader.unread for reader in self.readers.values()]
+            held, total, limit = max(unread), sum(unread), LIMIT
+        else:
+            held, total, limit = self._queued, self._queued, _QUEUE
+        # Output that is collected is not unread.
+        self._held.resize(0 if self._collecting else total)
         if self._behind:
             return
-        if self._reading is Reading.STREAMS:
-            held, limit = max(reader.unread for reader in self.readers.values()), LIMIT
-        else:
-            held, limit = self._queued, _QUEUE
+        if self._held.is_too_much:
+            limit = _LEAST
         valve = self._valve
         if held > (2 * limit if valve.is_open else limit) and not self._collecting:
             valve.shut()
@@ -179,16 +203,17 @@ class Feed:
 
     @property
     def complete(self) -> bool:
-        """Whether nothing more will come."""
+        """Whether no more output will come."""
         return self._error is not None or (self._closed and not self._behind)
 
     def check(self) -> None:
-        """Raise what cut the output off, if anything did."""
+        """Raise the error that cut the output off, if there is one."""
         if self._error is not None:
             raise self._error
 
     async def pull(self) -> None:
-        """Wait for more, or for the end; ask for it, if it is old.  Cancelling loses nothing."""
+        """Wait for more output or its end; request it, if it is older.  Cancelling loses nothing."""
+        self.before_wait()
         if not self._behind or self._asking:
             self._news.clear()
             await self._news.wait()
@@ -205,14 +230,18 @@ class Feed:
             if chunk.seq > self._last:
                 self._take(chunk)
         self._last = max(self._last, page.next_seq - 1)
-        # Since the answer was read nobody else has run: what comes now is told to us.
+        # No other code has run since the answer was read, so whatever comes now is an event.
         if self._last + 1 >= self._process.next_seq:
             self._behind = False
             self._closed = self._closed or page.closed
             self.balance()
 
+    def wake(self) -> None:
+        """Wake those who wait, so that they check again."""
+        self._news.set()
+
     async def chunk(self) -> Chunk | None:
-        """The next chunk; None at the end."""
+        """Return the next chunk; None at the end."""
         self.read_as(Reading.CHUNKS)
         while not self._queue:
             if self.complete:
@@ -227,10 +256,10 @@ class Feed:
         return item
 
     async def collect(self) -> None:
-        """Wait for the end of the output, and meanwhile take in whatever comes.
+        """Wait for the end of the output, and hold all of it, without a bound, in the readers.
 
         Raises:
-            OutputGap: Some of it is lost.  What is left can be collected still.
+            OutputGap: Some of it is lost.  Call this again to collect the rest.
         """
         self.claim()
         self._collecting = True
@@ -249,7 +278,7 @@ class Feed:
     # The end.
 
     def expect_end(self, patience: float) -> None:
-        """Wait so many seconds for the end of the output once the process has exited."""
+        """Stop reading ``patience`` seconds after the exit, if the output is still open then."""
         self._patience = patience
         if self._process.exit is not None and not self._closed:
             self._start_timer(patience)
@@ -259,7 +288,7 @@ class Feed:
             self._timer = self._loop.call_later(patience, self.stop)
 
     def stop(self) -> None:
-        """Take no more: the process goes on, and what it says is no longer read here."""
+        """Stop reading.  The process goes on, and its output is kept there."""
         if self._watch is not None:
             self._watch.stop()
         self._behind = False

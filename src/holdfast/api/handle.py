@@ -1,7 +1,7 @@
-"""One process in the hands of a program, near or far.
+"""A process as programs use it, on this host or on that of a server.
 
-Shaped like ``asyncio.subprocess.Process``.  What crosses a network there has to be
-awaited, hence ``send_signal``, ``terminate`` and ``kill`` are.
+Shaped like ``asyncio.subprocess.Process``.  ``send_signal``, ``terminate`` and ``kill`` have to be awaited
+here, because they may cross a network.
 """
 
 from __future__ import annotations
@@ -14,24 +14,26 @@ from typing import TYPE_CHECKING
 
 from holdfast.model import Chunk, Ended, Exit, Outcome, Size, Stream, Usage
 
-from .feed import Feed, Routes
-from .stdin import Stdin
+from .feed import OutputFeed, Routes
+from .stdin import StdinWriter
 
 if TYPE_CHECKING:
+    from holdfast.allowance import Allowance
+
     from .place import NamedProcess
 
 DRAIN = 2.0
-"""Seconds after the exit for which output is waited, if somebody else holds it open."""
+"""Seconds for which output is awaited after the exit, if another process holds it open."""
 
 UNKNOWN = 255
-"""The return code of a process of which nobody knows how it ended; ``asyncio`` has the same."""
+"""The return code of a process whose end is not known, as in ``asyncio``."""
 
 _LONG = 3600.0
-"""Seconds of one wait for an exit; then the next one begins."""
+"""Seconds after which a request that waits for an exit is repeated."""
 
 
 class Handle:
-    """A process that was started, or found."""
+    """A process that was started, or found by its name."""
 
     def __init__(
         self,
@@ -43,45 +45,50 @@ class Handle:
         piped: bool = False,
         ours: bool = True,
         after: int | None = None,
+        unread: Allowance | None = None,
     ) -> None:
-        """Made by ``Host``, without a wait after the process was started.
+        """Handles are made by ``Host``, before anything else can run after the start of the process.
 
         Args:
-            stdin: Whether it may be written to.
-            piped: Whether that is a pipe of ours, which can be closed.
-            ours: Whether the process ends with this handle, when it is used as a context.
-            after: For a process that was found: the number behind which to read.
+            stdin: Whether the process has a stdin that can be written to.
+            piped: Whether that is a pipe made for this handle, which ``communicate`` closes.
+            ours: Whether leaving an ``async with`` block ends the process.
+            after: For a process that was found: the number behind which reading begins.
+            unread: How much unread output all handles of a host may hold together.
         """
         self._process = process
         self._ours = ours
         self._piped = piped
-        self._feed = Feed(process, routes, after=after)
+        self._feed = OutputFeed(process, routes, after=after, unread=unread)
         self.args = args
         """The command; empty if the process was found by its name."""
-        self.stdin = Stdin(process, can_end=process.can_end_stdin) if stdin else None
+        self.stdin: StdinWriter | None = None
+        if stdin:
+            self.stdin = StdinWriter(process, can_end=process.can_end_stdin, wake=self._feed.wake)
+            self._feed.before_wait = self.stdin.raise_trouble
         self.stdout: asyncio.StreamReader | None = self._feed.readers.get(Stream.STDOUT)
-        """What it says; for a terminal, all of it."""
+        """Its standard output; all output, if it has a terminal.  None if that is dropped."""
         self.stderr: asyncio.StreamReader | None = self._feed.readers.get(Stream.STDERR)
 
     def __repr__(self) -> str:
         state = "running" if self.returncode is None else f"returncode {self.returncode}"
         return f"<Handle {self.name!r} pid {self.pid}, {state}>"
 
-    # What it is.
+    # Facts.
 
     @property
     def name(self) -> str:
-        """What it is called at its host: ``Host.attach`` finds it by this."""
+        """Its name on its host.  ``Host.attach`` finds the process by it."""
         return self._process.name
 
     @property
     def pid(self) -> int | None:
-        """The kernel's name for it, on the host where it runs; None if that host does not tell."""
+        """Its process identifier on the host where it runs; None if a server does not send it."""
         return self._process.pid
 
     @property
     def returncode(self) -> int | None:
-        """None while it runs; its exit code, or -n after death by signal n."""
+        """Its exit code, or -n after death by signal n; None while it runs."""
         end = self._process.exit
         return None if end is None else returncode(end)
 
@@ -93,23 +100,27 @@ class Handle:
 
     @property
     def usage(self) -> Usage | None:
-        """What it has used, once it has ended and if its host tells."""
+        """What it has used; None while it runs, and if the host does not measure it."""
         end = self._process.exit
         return None if end is None else end.usage
 
-    # What it says.
+    # Output.
 
     def __aiter__(self) -> AsyncIterator[bytes]:
-        """The bytes of both outputs, in the order in which they came, up to the end of the output."""
+        """Iterate over the bytes of both outputs, in the order in which they came, up to their end."""
         return _Bytes(self._feed)
 
     def chunks(self) -> AsyncIterator[Chunk]:
-        """The same with streams and numbers.  Who breaks off can go on.
+        """Iterate over the output as chunks, with stream and number.
+
+        An iteration that was left can be continued with another one.
 
         Raises, when it is read:
             OutOfTurn: The output is read through ``stdout`` and ``stderr``.
-            OutputGap: Some of it is lost.  Who reads on gets what is behind it.
-            LinkLost: There will be no more.
+            OutputGap: Some output is lost.  Iterate again to read what follows it.
+            LinkLost: The connection is lost, and no more output will come.
+            HoldfastError: Bytes written to stdin could not be delivered, and no call has raised that
+                yet.  The process may wait for them for ever.  Iterate again to wait for it all the same.
         """
         return _Chunks(self._feed)
 
@@ -121,9 +132,12 @@ class Handle:
     ) -> tuple[bytes | None, bytes | None]:
         """Write ``input``, close stdin, and wait for all output and the end.
 
-        A process that does not want its input is none the worse for it.  If others
-        hold the output open when it has ended, they are given ``drain`` seconds.
-        Cancelling does nothing to the process, and what it said can still be read.
+        It is no error if the process does not read its input.  If other processes hold the output open
+        when this one has ended, they have ``drain`` seconds to finish.  Cancelling does nothing to the
+        process, and the output so far can still be read.
+
+        Raises:
+            HoldfastError: The input could not be delivered.  The process goes on without it.
         """
         self.finish(input, drain=drain)
         await self._feed.collect()
@@ -133,57 +147,63 @@ class Handle:
         return stdout, stderr
 
     def finish(self, input: bytes | None, *, drain: float | None) -> None:  # noqa: A002
-        """Close stdin, behind ``input``, and give the output ``drain`` seconds once the process has ended."""
-        if self.stdin is not None and not self.stdin.is_closing():
-            if input is not None:
-                self.stdin.write(input)
-            if input is not None or self._piped:  # A terminal is for typing, and that of others for them.
-                self.stdin.write_eof()
+        """Write ``input``, close stdin, and end the output ``drain`` seconds after the exit at the latest."""
+        # A terminal is not closed, and neither is the stdin of a process that others write to.
+        if self.stdin is not None and (input is not None or self._piped):
+            self.stdin.finish(input)
         if drain is not None:
             self._feed.expect_end(drain)
 
-    # Its end.
+    # The end.
 
     async def wait(self) -> Outcome:
-        """Wait for its end, however long others hold its output open.
+        """Wait for the exit of the process, whether or not others hold its output open.
 
-        Any number of tasks may wait.  Cancelling does nothing to the process.  A
-        process whose output nobody reads may have to wait for that: then so does
-        this, as in ``asyncio``; ``communicate`` does not.
+        Any number of tasks may wait.  Cancelling does nothing to the process.  As in ``asyncio``, a
+        process with much output does not exit before somebody reads it; ``communicate`` does so.
 
         Raises:
-            LinkLost: Nobody will tell how it ends.
+            LinkLost: The connection is lost, and how the process ends will not be known.
+            HoldfastError: Bytes written to stdin could not be delivered, and no call has raised that
+                yet.  The process may wait for them for ever.  Call this again to wait all the same.
         """
+        if self.stdin is None or self._process.exit is not None:
+            return await self._end_of_it()
+        with self.stdin.raising_trouble():
+            return await self._end_of_it()
+
+    async def _end_of_it(self) -> Outcome:
         end: Exit | None = None
         while end is None:
             end = await self._process.wait(_LONG)
         return end.outcome
 
     async def send_signal(self, signal: int) -> None:
-        """Send a signal to the process and its group.  Does nothing once it has ended.
+        """Send a signal to the process group.  Does nothing once the process has ended.
 
         Raises:
-            SignalFailed: The host would not deliver it.
+            SignalFailed: The host refused to deliver it.
         """
         await self._process.signal(signal)
 
     async def terminate(self) -> None:
-        """Ask it to end: SIGTERM."""
+        """Send SIGTERM to the process group, which asks it to end."""
         await self.send_signal(signals.SIGTERM)
 
     async def kill(self) -> None:
-        """Kill it and its group: SIGKILL.  What left the group stays; ``end`` gets that too."""
+        """Send SIGKILL to the process group.  Processes that have left the group survive; see ``end``."""
         await self.send_signal(signals.SIGKILL)
 
     async def end(self, grace: float = 0.0) -> Ended:
-        """End it and everything it has started; return when they are gone.
+        """End the process and everything it has started; return when all are gone.
 
-        With ``grace``, they are asked first, and killed so many seconds later.
+        Args:
+            grace: Seconds between SIGTERM and SIGKILL; 0 to kill at once.
         """
         return await self._process.terminate(grace=grace)
 
     async def resize(self, size: Size) -> None:
-        """Give its terminal another size.
+        """Change the size of its terminal.
 
         Raises:
             NoTerminal: It has none.
@@ -191,7 +211,7 @@ class Handle:
         await self._process.resize(size)
 
     def detach(self) -> None:
-        """Read no more of it, and let it go on.  What it says can be read by another ``attach``."""
+        """Stop reading its output, and let it go on.  ``Host.attach`` reads on."""
         self._feed.stop()
         self._process.release()
 
@@ -201,14 +221,14 @@ class Handle:
     async def __aexit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        """End the process and everything it has started, if it runs; let go of one that is kept."""
+        """End the process and everything it has started, if it runs; detach from one that is kept."""
         self.detach()
         if self._ours and self._process.exit is None:
             await self.end()
 
 
 def returncode(end: Exit) -> int:
-    """The exit code, or -n after death by signal n."""
+    """Return the exit code, or -n after death by signal n."""
     outcome = end.outcome
     if outcome.signal is not None:
         return -outcome.signal
@@ -216,7 +236,7 @@ def returncode(end: Exit) -> int:
 
 
 class _Chunks(AsyncIterator[Chunk]):
-    def __init__(self, feed: Feed) -> None:
+    def __init__(self, feed: OutputFeed) -> None:
         self._feed = feed
 
     async def __anext__(self) -> Chunk:
@@ -227,7 +247,7 @@ class _Chunks(AsyncIterator[Chunk]):
 
 
 class _Bytes(AsyncIterator[bytes]):
-    def __init__(self, feed: Feed) -> None:
+    def __init__(self, feed: OutputFeed) -> None:
         self._chunks = _Chunks(feed)
 
     async def __anext__(self) -> bytes:

@@ -1,15 +1,18 @@
-"""A host on which processes can be run: this one, or that of a server."""
+"""Hosts that processes run on: this one, or that of a server."""
 
 from __future__ import annotations
 
 import os
+import warnings
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from subprocess import PIPE
 from types import TracebackType
 from typing import TYPE_CHECKING, Literal, overload
 
+from holdfast.allowance import Allowance
+from holdfast.config import MIB
 from holdfast.errors import OutOfTurn
-from holdfast.model import EnvPolicy, HostInfo, Limits, Listing, Size, Stream
+from holdfast.model import EnvironmentPolicy, HostInfo, Limits, Listing, Size, Stream
 
 from .handle import Handle
 from .options import Options, Text, arguments, routes_of, spec_of
@@ -23,8 +26,11 @@ if TYPE_CHECKING:
     from .completed import Completed
     from .place import Place
 
+UNREAD = 256 * MIB
+"""Bytes of unread output that a client holds by default: enough for about fifty busy processes."""
+
 _ANY = {Stream.STDOUT: Stream.STDOUT, Stream.STDERR: Stream.STDERR, Stream.PTY: Stream.STDOUT}
-"""Where to read a process of which nobody knows whether it has a terminal."""
+"""The routes of a process that was found, which may have a terminal or not."""
 
 
 def connect(
@@ -33,27 +39,47 @@ def connect(
     token: str | None = None,
     name: str = "holdfast",
     heartbeat: float = 20.0,
-    give_up: float = 60.0,
+    reconnect_timeout: float = 60.0,
+    unread_bytes: int = UNREAD,
+    on_connection_change: Callable[[bool], None] | None = None,
+    give_up: float | None = None,
     told: Callable[[bool], None] | None = None,
 ) -> Host:
-    """The host of the server at ``url``, to be opened with ``async with`` or ``open``.
+    """Return the host of the server at ``url``; open it with ``async with`` or ``open``.
 
-    A connection that breaks is made again, and nothing is lost meanwhile.
+    A connection that breaks is restored, and no output or input is lost meanwhile.
 
     Args:
-        token: What the server knows its clients by.
-        name: What to call ourselves there.
-        heartbeat: Seconds between two signs of life.
-        give_up: Seconds without a connection after which it is lost for good.
-        told: Called with False when the connection is lost, perhaps more than once, and with
-            True when there is one again.
+        url: ``ws://HOST:PORT``, ``wss://HOST:PORT``, ``unix://PATH`` or ``stdio:COMMAND``.
+        token: The bearer token that the server asks for.
+        name: How the server is to call this client, for example in its log.
+        heartbeat: Seconds between two messages that check whether the connection works.
+        reconnect_timeout: Seconds without a connection after which it is lost for good.
+        unread_bytes: How much unread output of all processes together is held here.  Beyond that, a
+            process waits once 64 KiB of its output are unread, as with a pipe.  Nothing is lost.
+        on_connection_change: Called with False when the connection is lost, perhaps more than
+            once, and with True when it is restored.
+        give_up: The old name of ``reconnect_timeout``.
+        told: The old name of ``on_connection_change``.
     """
+    if give_up is not None:
+        reconnect_timeout = give_up
+        renamed("give_up", "reconnect_timeout")
+    if told is not None:
+        on_connection_change = told
+        renamed("told", "on_connection_change")
 
     async def remote() -> Place:
-        from holdfast.client.remote import RemoteBackend  # Here: who stays on this host does not need it.
+        from holdfast.client.remote import RemoteBackend  # Here: ``local`` does not need it.
 
         backend = RemoteBackend(
-            url, token=token, client_name=name, heartbeat=heartbeat, give_up=give_up, told=told
+            url,
+            token=token,
+            client_name=name,
+            heartbeat=heartbeat,
+            reconnect_timeout=reconnect_timeout,
+            ahead=Allowance(unread_bytes // 2),
+            on_connection_change=on_connection_change,
         )
         try:
             await backend.open()
@@ -62,21 +88,27 @@ def connect(
             raise
         return backend
 
-    return Host(remote, cwd=lambda place: place.info.cwd)
+    # One half for output that was received, one for output that is on its way.
+    return Host(remote, cwd=lambda place: place.info.cwd, unread=Allowance(unread_bytes // 2))
+
+
+def renamed(old: str, new: str) -> None:
+    """Warn the caller of our caller that a parameter was renamed."""
+    warnings.warn(f"{old} is now called {new}", DeprecationWarning, stacklevel=3)
 
 
 def local(*, processes: int | None = None, retained_bytes: int | None = None) -> Host:
-    """This host, without any server; to be opened with ``async with`` or ``open``.
+    """Return this host, without any server; open it with ``async with`` or ``open``.
 
-    Its processes end with it, also those that are kept.
+    When it is closed all its processes end, also those that are kept.
 
     Args:
-        processes: How many may run at once.
-        retained_bytes: How much of their output is kept for ``attach``, of all together.
+        processes: How many processes may run at once.
+        retained_bytes: How much output of all processes together is kept for ``attach``.
     """
 
     async def embedded() -> Place:
-        from .embedded import Embedded  # Here: who is connected to a server does not need it.
+        from .embedded import Embedded  # Here: ``connect`` does not need it.
 
         return Embedded(processes=processes, retained_bytes=retained_bytes)
 
@@ -84,25 +116,33 @@ def local(*, processes: int | None = None, retained_bytes: int | None = None) ->
 
 
 class Host:
-    """Where processes run.  Made by ``connect`` and ``local``."""
+    """A host that processes run on.  Made by ``connect`` and ``local``."""
 
-    def __init__(self, reach: Callable[[], Awaitable[Place]], *, cwd: Callable[[Place], str]) -> None:
+    def __init__(
+        self,
+        reach: Callable[[], Awaitable[Place]],
+        *,
+        cwd: Callable[[Place], str],
+        unread: Allowance | None = None,
+    ) -> None:
         """
         Args:
-            reach: Gives the place, each time the host is opened.
-            cwd: The directory in which processes start without one of their own.
+            reach: Returns the place to run processes on, each time the host is opened.
+            cwd: Returns the directory in which processes start by default.
+            unread: How much unread output of all processes together is held.
         """
         self._reach = reach
         self._cwd = cwd
+        self._unread = unread or Allowance(UNREAD // 2)
         self._place: Place | None = None
 
-    # From open to close.
+    # Opening and closing.
 
     async def open(self) -> Host:
-        """Get ready to run processes; return this host.  Needs to be closed then.
+        """Connect to the server, or set up the engine; return this host.  Call ``aclose`` afterwards.
 
         Raises:
-            LinkLost: There is no such server, or it does not want us.
+            LinkLost: There is no such server, or it refuses this client.
         """
         if self._place is None:
             self._place = await self._reach()
@@ -124,7 +164,7 @@ class Host:
 
     @property
     def place(self) -> Place:
-        """What processes run on.
+        """What the processes run on.
 
         Raises:
             OutOfTurn: The host is not open.
@@ -133,16 +173,16 @@ class Host:
             raise OutOfTurn("the host is not open: use it in 'async with', or await open()")
         return self._place
 
-    # What it is like.
+    # Facts.
 
     @property
     def info(self) -> HostInfo:
-        """Its shell, its directories, what sandboxes are worth there."""
+        """Facts about the host: its shell, its directories, how well it enforces sandboxes."""
         return self.place.info
 
     @property
     def files(self) -> Files:
-        """Its files."""
+        """The files of the host."""
         return self.place.files
 
     # Processes.
@@ -166,36 +206,38 @@ class Host:
         drain: float | None = None,
         retain: int | None = None,
         limits: Limits | None = None,
-        env_policy: EnvPolicy | None = None,
+        env_policy: EnvironmentPolicy | None = None,
         sandbox: Sandbox | None = None,
         arg0: str | None = None,
     ) -> Handle:
         """Start a program, without a shell.  Cancelling leaves no process behind.
 
         Args:
-            name: What to call it; without one, it is given one.
-            keep: Let it outlive this client.  ``attach`` finds it by its name, here or in another program.
-            cwd: Where it runs; without one, where the host does.
-            env: All its variables; without them, those of the host.
-            stdin: ``PIPE``, or nothing to read.
-            stdout: ``PIPE`` or ``DEVNULL``.
-            stderr: The same, or ``STDOUT``: read both there, in the order in which they came.
-            terminal: Give it a terminal, of this size, instead of pipes.  All it says is in ``stdout``.
+            argv: The program and its arguments.  The program is looked up in ``PATH``.
+            name: The name of the process; by default the host chooses one.
+            keep: Let the process outlive this client.  ``attach`` finds it by its name, also in
+                another program.
+            cwd: The working directory; by default that of the host.
+            env: All environment variables; by default those of the host.
+            stdin: ``PIPE``, or None or ``DEVNULL`` for an empty input.
+            stdout: ``PIPE``, or ``DEVNULL`` to drop it.
+            stderr: ``PIPE``, ``DEVNULL``, or ``STDOUT`` to read both outputs there, in their order.
+            terminal: Give it a terminal of this size instead of pipes.  All output is in ``stdout``.
             timeout: Seconds after which it is ended, with everything it has started.
-            idle_timeout: Seconds without output or input after which it is.
-            grace: Seconds between the request to end, SIGTERM, and the end.
+            idle_timeout: Seconds without output and input after which it is ended.
+            grace: Seconds between SIGTERM and SIGKILL, whenever it is ended.
             output_limit: Bytes of output after which it is ended.
-            drain: Seconds after its exit until its output ends, whoever holds it open.
+            drain: Seconds after its exit at which its output ends, even if others hold it open.
             retain: Bytes of output to keep for ``attach``.
-            limits: What it and everything it starts may use together.
-            env_policy: Which variables of the host it gets; ``env`` is laid over them.
-            sandbox: What it may do.
-            arg0: What it sees as its own name.
+            limits: What it may use, together with everything it starts.
+            env_policy: Which variables of the host it inherits; ``env`` is set over them.
+            sandbox: What it may access; by default everything that the user of the host may.
+            arg0: What it sees as its own name, instead of ``argv[0]``.
 
         Raises:
-            SpawnFailed: It could not be started; the error names what is at fault.
-            NameTaken: There is a process of this name.
-            LimitReached: There are as many processes as may be.
+            SpawnFailed: It could not be started; the error says what is at fault.
+            NameTaken: There is a process with this name.
+            LimitReached: The host runs as many processes as it may.
         """
         options = Options(
             name=name,
@@ -220,32 +262,43 @@ class Host:
         place, command, routes = self.place, arguments(argv), routes_of(options)
         spec = spec_of(command, options, cwd=self._cwd(place))
         process = await place.start(spec, name=name, keep=keep, retain=retain)
-        # No wait between the start and the watch in here, or something could be missed.
+        # No await between the start and the watch in ``Handle``, or events could be missed.
         writable = spec.stdin or spec.terminal is not None
-        return Handle(process, command, routes, stdin=writable, piped=spec.stdin, ours=not keep)
+        return Handle(
+            process,
+            command,
+            routes,
+            stdin=writable,
+            piped=spec.stdin,
+            ours=not keep,
+            unread=self._unread,
+        )
 
     async def create_subprocess_exec(self, program: Text, *args: Text, **options: Unpack[Options]) -> Handle:
-        """``start``, spelled as in ``asyncio``."""
+        """Start a program; ``start`` with the signature of the function in ``asyncio``."""
         return await self.start([program, *args], **options)
 
     async def create_subprocess_shell(self, cmd: str, **options: Unpack[Options]) -> Handle:
-        """Start a command line in the shell of the host's user."""
+        """Start a command line in the shell of the user of the host."""
         return await self.start([self.info.shell, "-c", cmd], **options)
 
     async def attach(self, name: str, *, after: int = 0) -> Handle:
-        """A process by its name, whoever has started it.
+        """Return a process by its name, whoever has started it.
 
-        Reading begins behind the number ``after``, as far back as output is kept; up to
-        the first read nothing is read, so that to wait for it holds up nobody.
+        Nothing is requested before the first read, so a handle that only waits does not slow the
+        process down.
+
+        Args:
+            after: The number of output behind which reading begins, as far as output is kept.
 
         Raises:
-            UnknownProcess: There is none of this name.
+            UnknownProcess: There is no process with this name.
         """
         process = await self.place.find(name)
-        return Handle(process, [], _ANY, stdin=True, ours=False, after=after)
+        return Handle(process, [], _ANY, stdin=True, ours=False, after=after, unread=self._unread)
 
     async def processes(self) -> Sequence[Listing]:
-        """The processes that can be found, the oldest first."""
+        """Return the processes that ``attach`` finds, the oldest first."""
         return await self.place.list()
 
     # Commands.
@@ -316,17 +369,17 @@ class Host:
     ) -> Completed[bytes | str | None]:
         """Run a command to its end.
 
-        Takes what ``subprocess.run`` takes, and what ``start`` does.  Output that is not
-        captured is passed on to our own.  If others hold it open when the command has ended,
-        they are given ``drain`` seconds, 2 unless told otherwise.  Cancelling ends the command
-        first, with everything it has started.
+        Takes the arguments of ``subprocess.run``, and those of ``start``.  Output that is not captured
+        is written to our own outputs.  If other processes hold it open when the command has ended, they
+        have ``drain`` seconds to finish, 2 by default.  Cancelling ends the command, with everything it
+        has started, before it returns.
 
         Raises:
-            TimedOut: It took longer than ``timeout``, or said nothing for ``idle_timeout``.
+            TimedOut: It took longer than ``timeout``, or was idle for ``idle_timeout``.
             CommandFailed: It failed, and ``check`` is set.
             SpawnFailed: It could not be started.
         """
-        from .running import Coding, run  # Here: who starts processes need not know how to run commands.
+        from .running import Coding, run  # Here: ``start`` does not need it.
 
         coding = Coding(text=text, encoding=encoding, errors=errors)
         completed = await run(self, argv, options, given=input, capture=capture_output, coding=coding)

@@ -1,4 +1,4 @@
-"""What may be said of a start besides the command, and what it comes to (pure)."""
+"""The options of ``Host.start``, and the spec and routes that are made of them."""
 
 from __future__ import annotations
 
@@ -7,20 +7,20 @@ from collections.abc import Mapping, Sequence
 from subprocess import DEVNULL, PIPE, STDOUT
 from typing import TYPE_CHECKING, TypedDict
 
-from holdfast.model import PLAIN, EnvPolicy, Inherit, Limits, Size, Spec, Stream, Terms
+from holdfast.model import PLAIN, EnvironmentPolicy, Inherit, Limits, ProcessTerms, Size, Spec, Stream
 
 if TYPE_CHECKING:
     from holdfast.sandbox import Sandbox
 
 Text = str | bytes | os.PathLike[str] | os.PathLike[bytes]
-"""What the operating system takes as text: arguments, paths, variables."""
+"""Types that stand for text of the operating system: arguments, paths, variables."""
 
-INHERIT = EnvPolicy(Inherit.ALL, ignore_default_excludes=True, exclude=(), set=(), include_only=())
-"""All variables of the host, as with ``subprocess``."""
+INHERIT = EnvironmentPolicy(Inherit.ALL, ignore_default_excludes=True, exclude=(), set=(), include_only=())
+"""Inherit all variables of the host, as with ``subprocess``."""
 
 
 class Options(TypedDict, total=False):
-    """The keywords of ``Host.start``, which are explained there."""
+    """The keyword arguments of ``Host.start``, which documents them."""
 
     name: str | None
     keep: bool
@@ -37,25 +37,25 @@ class Options(TypedDict, total=False):
     drain: float | None
     retain: int | None
     limits: Limits | None
-    env_policy: EnvPolicy | None
+    env_policy: EnvironmentPolicy | None
     sandbox: Sandbox | None
     arg0: str | None
 
 
 def arguments(argv: Sequence[Text]) -> list[str]:
-    """A command as text.
+    """Return the program and its arguments as ``str``.
 
     Raises:
-        TypeError: It is one text, and nobody knows where to cut it.
+        TypeError: It is a single text, not a sequence.
     """
     if isinstance(argv, (str, bytes, os.PathLike)):
         raise TypeError("a command is a sequence, like ['ls', '-l']; for a shell's: create_subprocess_shell")
     return [os.fsdecode(argument) for argument in argv]
 
 
-def terms_of(options: Options) -> Terms:
-    """When to end it."""
-    terms = Terms(
+def terms_of(options: Options) -> ProcessTerms:
+    """Return the terms on which the process is ended without a request."""
+    terms = ProcessTerms(
         timeout=options.get("timeout"),
         idle_timeout=options.get("idle_timeout"),
         grace=options.get("grace", 0.0),
@@ -63,14 +63,14 @@ def terms_of(options: Options) -> Terms:
         drain=options.get("drain"),
         limits=options.get("limits") or PLAIN.limits,
     )
-    return PLAIN if terms == PLAIN else terms  # The engine knows it by its identity.
+    return PLAIN if terms == PLAIN else terms  # The engine compares it by identity.
 
 
 def spec_of(argv: Sequence[str], options: Options, *, cwd: str) -> Spec:
-    """What to start.
+    """Return what to start.
 
     Args:
-        cwd: The directory of the host, to which that of the command is relative.
+        cwd: The directory of the host, to which the option ``cwd`` is relative.
     """
     env, policy = options.get("env"), options.get("env_policy")
     terminal = options.get("terminal")
@@ -88,7 +88,7 @@ def spec_of(argv: Sequence[str], options: Options, *, cwd: str) -> Spec:
 
 
 def routes_of(options: Options) -> dict[Stream, Stream | None]:
-    """Where each output is to be read; None: nowhere."""
+    """Return for each stream where it is read; None if it is dropped."""
     stdout = _one_of("stdout", options.get("stdout", PIPE), (PIPE, DEVNULL))
     stderr = _one_of("stderr", options.get("stderr", PIPE), (PIPE, DEVNULL, STDOUT))
     to = Stream.STDOUT if stdout == PIPE else None

@@ -10,18 +10,18 @@ from holdfast.model import Listing, Spec
 
 
 class NamedProcess(Process, Protocol):
-    """A process that can be found again."""
+    """A process with a name, by which it can be found."""
 
     @property
     def name(self) -> str:
-        """What it is called at its place."""
+        """Its name, unique at its place."""
 
     @property
     def can_end_stdin(self) -> bool:
-        """Whether its host has a word for the end of stdin."""
+        """Whether its stdin can be closed; servers of other makers may not support it."""
 
     def release(self) -> None:
-        """Let it go on, whether or not anybody reads what it says.  Does not wait."""
+        """Let the process go on even if nobody reads its output.  Does not wait."""
 
 
 class Place(Backend, Protocol):
@@ -33,20 +33,20 @@ class Place(Backend, Protocol):
         """Start a process, as ``Backend.start`` does.
 
         Args:
-            name: What to call it; without one, it is given one.
+            name: Its name; by default the place chooses one.
             keep: Whether it outlives this client, and can be found for a while after its end.
-            retain: Bytes of output to keep for those who come later.
+            retain: Bytes of output to keep for later readers.
 
         Raises:
-            NameTaken: There is a process of this name.
+            NameTaken: There is a process with this name.
         """
 
     async def find(self, name: str) -> NamedProcess:
-        """The process of this name.
+        """Return the process with this name.
 
         Raises:
             UnknownProcess: There is none.
         """
 
     async def list(self) -> Sequence[Listing]:
-        """The processes that can be found, the oldest first."""
+        """Return the processes that can be found, the oldest first."""

@@ -1,4 +1,4 @@
-"""One output of a process, as a stream of bytes."""
+"""An output of a process as a stream of bytes."""
 
 from __future__ import annotations
 
@@ -9,41 +9,41 @@ from typing import Protocol
 from holdfast.errors import OutputGap
 
 LIMIT = 65_536
-"""Bytes up to which a line may be long, and half of what waits for a reader: as in ``asyncio``."""
+"""The longest line in bytes, and half of what is held unread; as in ``asyncio``."""
 
 
-class Source(Protocol):
-    """Where the bytes come from."""
+class OutputSource(Protocol):
+    """Where a reader gets its bytes from."""
 
     @property
     def complete(self) -> bool:
-        """Whether nothing more will come."""
+        """Whether no more output will come."""
 
     def claim(self) -> None:
-        """Somebody reads here.
+        """Choose to read the output through readers.
 
         Raises:
-            OutOfTurn: The output is read in another way.
+            OutOfTurn: It is read in another way already.
         """
 
     def check(self) -> None:
-        """Raise what cut the output off, if anything did."""
+        """Raise the error that cut the output off, if there is one."""
 
     def balance(self) -> None:
-        """What waits here is more, or less."""
+        """Take note that the number of unread bytes has changed."""
 
     async def pull(self) -> None:
-        """Wait for more, or for the end."""
+        """Wait for more output, or its end."""
 
 
 class Reader(asyncio.StreamReader):
-    """One output of a process.
+    """An output of a process.
 
-    It keeps its own buffer: that of its parent has no place for an error between
-    bytes, and raises one before the bytes that came before it.
+    It has a buffer of its own: that of its base class cannot hold an error between bytes, and raises an error
+    before the bytes that came before it.
     """
 
-    def __init__(self, source: Source, loop: asyncio.AbstractEventLoop) -> None:
+    def __init__(self, source: OutputSource, loop: asyncio.AbstractEventLoop) -> None:
         super().__init__(LIMIT, loop)
         self._source = source
         self._data = bytearray()
@@ -53,24 +53,25 @@ class Reader(asyncio.StreamReader):
 
     @property
     def unread(self) -> int:
-        """Bytes that wait to be read; none while somebody waits for more of them."""
+        """The number of unread bytes; 0 while a reader waits for more."""
         if self._wanted:
             return 0
         return len(self._data) + sum(len(item) for item in self._later if isinstance(item, bytes))
 
-    # What comes.
+    # Input.
 
     def add(self, item: bytes | OutputGap) -> None:
+        """Add bytes, or the place where some are missing."""
         if isinstance(item, bytes) and not self._later:
             self._data += item
         else:
             self._later.append(item)
 
     def finish(self) -> None:
-        """Nothing more will come here."""
+        """Take note that no more will be added."""
         self._over = True
 
-    # What is read.
+    # Reading.
 
     def at_eof(self) -> bool:
         return not self._data and not self._later and (self._over or self._source.complete)
@@ -111,7 +112,7 @@ class Reader(asyncio.StreamReader):
         except asyncio.IncompleteReadError as error:
             return error.partial
         except asyncio.LimitOverrunError as error:
-            # As in ``asyncio``: the line goes, as far as it is here.
+            # As in ``asyncio``: drop the line, as far as it is here.
             self._cut(error.consumed + self._data.startswith(b"\n", error.consumed))
             raise ValueError(*error.args) from error
 
@@ -122,7 +123,7 @@ class Reader(asyncio.StreamReader):
         return data
 
     async def _more(self) -> bool:
-        """Wait for more bytes; False at the end.  Nothing that is here goes before they are."""
+        """Wait for more bytes; return False at the end.  Cancelling loses none."""
         if self._wanted:
             raise RuntimeError("another task already waits for this output")
         size = len(self._data)
@@ -146,7 +147,7 @@ class Reader(asyncio.StreamReader):
         return True
 
     def _pass_gap(self) -> None:
-        """Raise the gap that is next, and forget it: whoever reads on gets what is behind it."""
+        """Raise the gap that is next, and forget it, so that the next read continues behind it."""
         gap, *rest = self._later
         self._later.clear()
         for item in rest:
@@ -155,7 +156,7 @@ class Reader(asyncio.StreamReader):
         raise gap
 
     def join(self) -> OutputGap | None:
-        """Forget all gaps, and return the first."""
+        """Remove all gaps, and return the first."""
         first: OutputGap | None = None
         later, self._later = self._later, deque()
         for item in later:

@@ -1,4 +1,4 @@
-"""Runs a command to its end: its input, its output, its time."""
+"""Runs a command to its end, with its input, output and timeout."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from collections.abc import Callable, Sequence
 from subprocess import PIPE
 from typing import TYPE_CHECKING, TextIO
 
-from holdfast.errors import LinkLost
+from holdfast.errors import HoldfastError, LinkLost
 from holdfast.model import Kind, Stream
 
 from .completed import Completed, TimedOut
@@ -21,7 +21,7 @@ Sinks = dict[Stream, Callable[[bytes], object]]
 
 
 class Coding:
-    """Whether bytes are to be text, and how."""
+    """Whether input and output are text, and in which encoding."""
 
     def __init__(
         self, *, text: bool | None = None, encoding: str | None = None, errors: str | None = None
@@ -51,13 +51,13 @@ async def run(
     capture: bool,
     coding: Coding,
 ) -> Completed[bytes | str | None]:
-    """See ``Host.run``."""
+    """Run a command to its end; see ``Host.run``."""
     if given is not None:
         if options.get("stdin") is not None:
             raise ValueError("stdin and input arguments may not both be used.")
         options["stdin"] = PIPE
     kept, sinks = _outputs(options, capture=capture)
-    # The host keeps the time and closes the output, also when we are not there to ask for it.
+    # The host enforces the drain, even if the connection is lost meanwhile.
     drain = options.setdefault("drain", DRAIN)
     handle = await host.start(argv, **options)
     try:
@@ -67,16 +67,19 @@ async def run(
         await handle.wait()
     except LinkLost:
         raise
-    except BaseException:
+    except BaseException as error:
         handle.detach()
-        await handle.end()
+        try:
+            await handle.end()
+        except HoldfastError as further:
+            error.add_note(f"The command may go on: {further}")
         raise
     stdout, stderr = (coding.decode(kept.get(stream)) for stream in (Stream.STDOUT, Stream.STDERR))
     return _completed(handle, options, stdout, stderr)
 
 
 def _outputs(options: Options, *, capture: bool) -> tuple[dict[Stream, bytearray], Sinks]:
-    """What is kept, and what to do with each output; the options become those of a start."""
+    """Return the buffers, and what to do with each output; change the options to those of a start."""
     if capture:
         if options.get("stdout") is not None or options.get("stderr") is not None:
             raise ValueError("stdout and stderr arguments may not be used with capture_output.")
@@ -98,13 +101,13 @@ def _outputs(options: Options, *, capture: bool) -> tuple[dict[Stream, bytearray
 
 
 def _passed_on_to(file: TextIO | None) -> Callable[[bytes], object]:
-    """Where a program without such an output has none, nothing is written."""
+    """Return a function that writes bytes to one of our outputs; if there is none, they are dropped."""
 
     def write(data: bytes) -> None:
         if file is None:
             return
         raw = getattr(file, "buffer", None)
-        if raw is None:  # Somebody has put text in its place, as notebooks do.
+        if raw is None:  # It was replaced by a text stream, as in notebooks.
             file.write(data.decode(errors="replace"))
         else:
             file.flush()

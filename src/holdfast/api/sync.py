@@ -1,8 +1,4 @@
-"""``holdfast.sync``: the same as ``holdfast``, for programs without an event loop.
-
-Works in any thread, and where an event loop already runs, as in a notebook: each
-host has a loop and a thread of its own.
-"""
+"""Hosts for programs without an event loop: the contents of ``holdfast.sync``."""
 
 from __future__ import annotations
 
@@ -38,34 +34,52 @@ def connect(
     token: str | None = None,
     name: str = "holdfast",
     heartbeat: float = 20.0,
-    give_up: float = 60.0,
+    reconnect_timeout: float = 60.0,
+    unread_bytes: int = asynchronous.UNREAD,
+    give_up: float | None = None,
 ) -> Host:
-    """The host of a server, to be opened with ``with`` or ``open``.  See ``holdfast.connect``."""
-    return Host(asynchronous.connect(url, token=token, name=name, heartbeat=heartbeat, give_up=give_up))
+    """Return the host of a server; open it with ``with`` or ``open``.  See ``holdfast.connect``."""
+    if give_up is not None:
+        reconnect_timeout = give_up
+        asynchronous.renamed("give_up", "reconnect_timeout")
+    return Host(
+        asynchronous.connect(
+            url,
+            token=token,
+            name=name,
+            heartbeat=heartbeat,
+            reconnect_timeout=reconnect_timeout,
+            unread_bytes=unread_bytes,
+        )
+    )
 
 
 def local(*, processes: int | None = None, retained_bytes: int | None = None) -> Host:
-    """This host, to be opened with ``with`` or ``open``.  See ``holdfast.local``."""
+    """Return this host; open it with ``with`` or ``open``.  See ``holdfast.local``."""
     return Host(asynchronous.local(processes=processes, retained_bytes=retained_bytes))
 
 
 class Host:
-    """Where processes run.  The twin of ``holdfast.Host``; usable from any thread."""
+    """A host that processes run on.  The synchronous ``holdfast.Host``; usable from any thread."""
 
     def __init__(self, host: asynchronous.Host) -> None:
         self._host = host
         self._thread: LoopThread | None = None
 
-    # From open to close.
+    # Opening and closing.
 
     def open(self) -> Host:
-        """Get ready to run processes; return this host."""
+        """Connect to the server, or set up the engine; return this host.  Call ``close`` afterwards."""
         if self._thread is None:
             thread = LoopThread()
             try:
                 thread.call(self._host.open())
             except BaseException:
-                thread.stop()
+                try:
+                    # It may be open: Ctrl-C can come after it was opened and before the call returned.
+                    thread.call(self._host.aclose())
+                finally:
+                    thread.stop()
                 raise
             self._thread = thread
         return self
@@ -73,7 +87,7 @@ class Host:
     def close(self) -> None:
         """End every process that was started here and is not kept by a server.  May be called twice.
 
-        After a fork this does nothing in the child: all of it is the parent's.
+        After a fork this does nothing in the child: the processes are the parent's.
         """
         thread, self._thread = self._thread, None
         if thread is not None and thread.is_ours:
@@ -103,11 +117,11 @@ class Host:
             raise
         return thread.call(coroutine)
 
-    # What it is like.
+    # Facts.
 
     @property
     def info(self) -> HostInfo:
-        """Its shell, its directories, what sandboxes are worth there."""
+        """Facts about the host: its shell, its directories, how well it enforces sandboxes."""
         return self._call(self._info())
 
     async def _info(self) -> HostInfo:
@@ -115,7 +129,7 @@ class Host:
 
     @property
     def files(self) -> Files:
-        """Its files."""
+        """The files of the host."""
         from .sync_files import Files
 
         return Files(self._host, self._loop())
@@ -127,19 +141,19 @@ class Host:
         return Handle(self._call(self._host.start(argv, **options)), self._loop())
 
     def create_subprocess_exec(self, program: Text, *args: Text, **options: Unpack[Options]) -> Handle:
-        """``start``, spelled as in ``asyncio``."""
+        """Start a program; ``start`` with the signature of the function in ``asyncio``."""
         return self.start([program, *args], **options)
 
     def create_subprocess_shell(self, cmd: str, **options: Unpack[Options]) -> Handle:
-        """Start a command line in the shell of the host's user."""
+        """Start a command line in the shell of the user of the host."""
         return Handle(self._call(self._host.create_subprocess_shell(cmd, **options)), self._loop())
 
     def attach(self, name: str, *, after: int = 0) -> Handle:
-        """A process by its name, whoever has started it.  See ``holdfast.Host.attach``."""
+        """Return a process by its name, whoever has started it.  See ``holdfast.Host.attach``."""
         return Handle(self._call(self._host.attach(name, after=after)), self._loop())
 
     def processes(self) -> Sequence[Listing]:
-        """The processes that can be found, the oldest first."""
+        """Return the processes that ``attach`` finds, the oldest first."""
         return self._call(self._host.processes())
 
     # Commands.
@@ -210,11 +224,12 @@ class Host:
     ) -> Completed[bytes | str | None]:
         """Run a command to its end, as ``subprocess.run`` does.
 
-        Takes what that takes, and what ``holdfast.Host.start`` does.  Output that is not captured is
-        passed on to our own.  Ctrl-C ends the command first, with everything it has started.
+        Takes the arguments of that, and those of ``holdfast.Host.start``.  Output that is not captured
+        is written to our own outputs.  Ctrl-C ends the command, with everything it has started, before
+        ``KeyboardInterrupt`` is raised.
 
         Raises:
-            TimedOut: It took longer than ``timeout``, or said nothing for ``idle_timeout``.
+            TimedOut: It took longer than ``timeout``, or was idle for ``idle_timeout``.
             CommandFailed: It failed, and ``check`` is set.
             SpawnFailed: It could not be started.
         """
@@ -232,20 +247,33 @@ class Host:
 
 
 class _SharedHost(Host):
-    """This host, for ``run``: opened by the first call, and again in a process that was forked."""
+    """The host of ``run``: opened by the first call, opened again after a fork, closed at exit."""
+
+    # Finalizers may run when the globals of this module are gone; attributes are still there.
+    _OutOfTurn = OutOfTurn
 
     def __init__(self) -> None:
+        self._ended = False
         self._begin()
         os.register_at_fork(after_in_child=self._begin)
-        atexit.register(self.close)
+        atexit.register(self._end)
 
     def _begin(self) -> None:
         super().__init__(asynchronous.local())
         self._opening = Lock()
 
+    def _end(self) -> None:
+        with self._opening:  # After this, no thread opens it any more.
+            self._ended = True
+        self.close()
+
     def _loop(self) -> LoopThread:
+        if self._ended:
+            raise self._OutOfTurn("the interpreter is shutting down")
         if self._thread is None:
-            with self._opening:  # Several threads may be the first.
+            with self._opening:  # Several threads may call at the same time.
+                if self._ended:
+                    raise self._OutOfTurn("the interpreter is shutting down")
                 self.open()
         return super()._loop()
 

@@ -1,4 +1,4 @@
-"""The twin of ``files`` for programs without an event loop."""
+"""Files of a host for programs without an event loop: every call waits for its result."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from holdfast import files as asynchronous
-from holdfast.files import DirEntry, Metadata, Purpose, Walk, WalkTerms
+from holdfast.files import DirEntry, FileMetadata, Purpose, Walk, WalkTerms
 
 from .thread import LoopThread
 
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 
 class OpenFile:
-    """A file that was opened.  Whoever has it closes it."""
+    """An open file.  The synchronous ``holdfast.files.OpenFile``; close it when you are done."""
 
     def __init__(self, file: asynchronous.OpenFile, thread: LoopThread) -> None:
         self._file = file
@@ -37,7 +37,7 @@ class OpenFile:
 
 
 class Files:
-    """The files of a host.  The twin of ``holdfast.files.Files``, which says what may be asked."""
+    """The files of a host.  The synchronous ``holdfast.files.Files``, which documents the methods."""
 
     def __init__(self, host: Host, thread: LoopThread) -> None:
         self._files = host.files
@@ -58,7 +58,7 @@ class Files:
         making = self._files.make_directory(path, recursive=recursive, follow=follow, sandbox=sandbox)
         self._thread.call(making)
 
-    def metadata(self, path: str, *, follow: bool = True, sandbox: Sandbox | None = None) -> Metadata:
+    def metadata(self, path: str, *, follow: bool = True, sandbox: Sandbox | None = None) -> FileMetadata:
         return self._thread.call(self._files.metadata(path, follow=follow, sandbox=sandbox))
 
     def canonical(self, path: str, *, sandbox: Sandbox | None = None) -> str:

@@ -1,4 +1,4 @@
-"""The twins of ``handle`` for programs without an event loop: every call waits for its result."""
+"""Processes for programs without an event loop: every call waits for its result."""
 
 from __future__ import annotations
 
@@ -12,25 +12,25 @@ from holdfast.model import Chunk, Ended, Outcome, Size, Usage
 from . import handle as asynchronous
 from .completed import TimedOut
 from .handle import DRAIN
-from .stdin import Stdin as AsyncStdin
+from .stdin import StdinWriter
 from .thread import LoopThread
 
 T = TypeVar("T")
 
 
 class Reader:
-    """One output of a process.  The twin of ``asyncio.StreamReader``."""
+    """An output of a process.  The synchronous ``asyncio.StreamReader``."""
 
     def __init__(self, reader: asyncio.StreamReader, thread: LoopThread) -> None:
         self._reader = reader
         self._thread = thread
 
     def read(self, n: int = -1) -> bytes:
-        """Up to ``n`` bytes, as soon as there are any; without ``n``, everything up to the end."""
+        """Return up to ``n`` bytes, as soon as there are any; without ``n``, everything up to the end."""
         return self._thread.call(self._reader.read(n))
 
     def readline(self) -> bytes:
-        """One line; without its end at the end of the output."""
+        """Return one line, with its line end; empty at the end of the output."""
         return self._thread.call(self._reader.readline())
 
     def readexactly(self, n: int) -> bytes:
@@ -53,18 +53,19 @@ class Reader:
 
 
 class Stdin:
-    """A process's standard input.  The twin of ``holdfast.api.stdin.Stdin``."""
+    """The standard input of a process.  The synchronous ``holdfast.api.stdin.StdinWriter``."""
 
-    def __init__(self, stdin: AsyncStdin, thread: LoopThread) -> None:
+    def __init__(self, stdin: StdinWriter, thread: LoopThread) -> None:
         self._stdin = stdin
         self._thread = thread
 
     def write(self, data: bytes | bytearray | memoryview) -> None:
-        """Hand bytes to the process; wait while many are on their way.
+        """Write bytes; wait while many are queued.
 
         Raises:
-            BrokenPipeError: The process takes no more.
-            LinkLost: It cannot be reached.
+            BrokenPipeError: The process reads no more.
+            LinkLost: The connection is lost.
+            HoldfastError: Bytes could not be delivered.
         """
         self._thread.call(self._write(bytes(data)))
 
@@ -79,10 +80,16 @@ class Stdin:
         self._thread.call(self._stdin.drain())
 
     def can_write_eof(self) -> bool:
-        return True
+        """Whether the host can close stdin.  Servers of other makers may not support it."""
+        return self._stdin.can_write_eof()
 
     def write_eof(self) -> None:
-        """Close stdin behind what was written."""
+        """Close stdin once everything was delivered.
+
+        Raises:
+            HoldfastError: Bytes could not be delivered.  Stdin stays open, so that the process does
+                not take its input for complete.
+        """
         self._thread.call(self._write_eof())
 
     async def _write_eof(self) -> None:
@@ -99,7 +106,10 @@ class Stdin:
 
 
 class Handle:
-    """A process that was started, or found.  The twin of ``holdfast.Handle``; usable from any thread."""
+    """A process that was started, or found by its name.
+
+    The synchronous ``holdfast.Handle``; usable from any thread.
+    """
 
     def __init__(self, handle: asynchronous.Handle, thread: LoopThread) -> None:
         self._handle = handle
@@ -135,14 +145,14 @@ class Handle:
     def usage(self) -> Usage | None:
         return self._handle.usage
 
-    # What it says.
+    # Output.
 
     def __iter__(self) -> Iterator[bytes]:
-        """The bytes of both outputs, in the order in which they came, up to the end of the output."""
+        """Iterate over the bytes of both outputs, in the order in which they came, up to their end."""
         return (chunk.data for chunk in self.chunks())
 
     def chunks(self) -> Iterator[Chunk]:
-        """The same with streams and numbers."""
+        """Iterate over the output as chunks, with stream and number."""
         return _Chunks(self._handle, self._thread)
 
     def communicate(
@@ -155,17 +165,17 @@ class Handle:
         """Write ``input``, close stdin, and wait for all output and the end.
 
         Raises:
-            TimedOut: It took longer than ``timeout``.  The process goes on, and no output is lost.
+            TimedOut: It took longer than ``timeout`` seconds.  The process goes on, and no output is lost.
         """
         return self._within(self._handle.communicate(input, drain=drain), timeout)
 
-    # Its end.
+    # The end.
 
     def wait(self, timeout: float | None = None) -> Outcome:
-        """Wait for its end.
+        """Wait for the exit of the process.
 
         Raises:
-            TimedOut: It took longer than ``timeout``.  The process goes on.
+            TimedOut: It took longer than ``timeout`` seconds.  The process goes on.
         """
         return self._within(self._handle.wait(), timeout)
 
@@ -187,14 +197,14 @@ class Handle:
         self._thread.call(self._handle.kill())
 
     def end(self, grace: float = 0.0) -> Ended:
-        """End it and everything it has started; return when they are gone."""
+        """End the process and everything it has started; return when all are gone."""
         return self._thread.call(self._handle.end(grace))
 
     def resize(self, size: Size) -> None:
         self._thread.call(self._handle.resize(size))
 
     def detach(self) -> None:
-        """Read no more of it, and let it go on."""
+        """Stop reading its output, and let it go on."""
         self._thread.call(self._detach())
 
     async def _detach(self) -> None:

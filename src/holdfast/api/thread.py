@@ -1,9 +1,10 @@
-"""An event loop in a thread of its own, for programs that have none."""
+"""An event loop in a thread of its own, for programs without one."""
 
 from __future__ import annotations
 
 import asyncio
 import os
+import sys
 import threading
 from collections.abc import Coroutine
 from concurrent.futures import Future, wait
@@ -13,19 +14,42 @@ from holdfast.errors import OutOfTurn
 
 T = TypeVar("T")
 
+_SHUTTING_DOWN = "the interpreter is shutting down"
+
 
 class LoopThread:
     """Runs coroutines for any number of other threads.
 
-    The thread is a daemon: a program that forgets to close this ends all the same.
+    The thread is a daemon, so a program that does not stop it can exit.  When the interpreter shuts down,
+    daemon threads are stopped wherever they are, and no thread can be started.  Calls raise an error then.
     """
 
+    # Finalizers may run when the globals of this module are gone; attributes are still there.
+    _is_shutting_down = staticmethod(sys.is_finalizing)
+    _OutOfTurn = OutOfTurn
+
     def __init__(self) -> None:
+        """Start the thread.
+
+        Raises:
+            OutOfTurn: The interpreter is shutting down.
+        """
+        self._check_interpreter()
         self._pid = os.getpid()
         self._loop = asyncio.new_event_loop()
-        self._calls: set[_Call[Any]] = set()
+        self._calls: set[_ThreadCall[Any]] = set()
         self._thread = threading.Thread(target=self._run, name="holdfast", daemon=True)
-        self._thread.start()
+        try:
+            self._thread.start()
+        except RuntimeError as error:
+            self._loop.close()
+            if "shutdown" in str(error):  # Newer versions refuse threads before ``is_finalizing`` is true.
+                raise OutOfTurn(_SHUTTING_DOWN) from error
+            raise
+
+    def _check_interpreter(self) -> None:
+        if self._is_shutting_down():
+            raise self._OutOfTurn("the interpreter is shutting down")
 
     def _run(self) -> None:
         self._loop.run_forever()
@@ -33,7 +57,7 @@ class LoopThread:
             call.cancel()
         self._loop.run_until_complete(self._finish())
         self._loop.close()
-        # From here on no call can be handed over; whichever was and did not run is over.
+        # From here on no call is accepted.  One that was accepted and did not run never will.
         for call in self._calls.copy():
             call.give_up()
 
@@ -42,18 +66,22 @@ class LoopThread:
 
     @property
     def is_ours(self) -> bool:
-        """Whether it runs in this process: a fork takes no threads along."""
+        """Whether it runs in this process: threads do not survive a fork."""
         return self._pid == os.getpid()
 
     def call(self, coroutine: Coroutine[object, object, T]) -> T:
-        """The result of ``coroutine``, which runs in the loop.
+        """Run ``coroutine`` in the loop, and return its result.
 
-        If the wait is interrupted, by Ctrl-C say, the coroutine is cancelled and waited for.
+        If the wait is interrupted, for example by Ctrl-C, the coroutine is cancelled and awaited.
 
         Raises:
-            OutOfTurn: It cannot run there: after a fork, after the end, or in the thread itself.
+            OutOfTurn: It cannot run: after a fork, after ``stop``, in the thread of the loop, or while
+                the interpreter is shutting down.
         """
-        call = _Call(coroutine)
+        if self._is_shutting_down():
+            coroutine.close()
+            self._check_interpreter()
+        call = _ThreadCall(coroutine)
         try:
             self._hand_over(call)
             return call.done.result()
@@ -65,7 +93,7 @@ class LoopThread:
         finally:
             self._calls.discard(call)
 
-    def _hand_over(self, call: _Call[T]) -> None:
+    def _hand_over(self, call: _ThreadCall[T]) -> None:
         if not self.is_ours:
             call.give_up()
             raise OutOfTurn("the host was opened before a fork: open another one in this process")
@@ -76,17 +104,19 @@ class LoopThread:
         try:
             self._loop.call_soon_threadsafe(call.begin, self._loop)
         except RuntimeError:
-            call.give_up()  # Its result says that it was.
+            call.give_up()  # Its result is an error.
 
     def stop(self) -> None:
-        """End the loop and the thread.  Whoever still waits for a call is told.  May be called twice."""
+        """End the loop and the thread.  Pending calls raise an error.  May be called twice."""
+        if self._is_shutting_down():
+            return  # The interpreter has stopped the thread, and it never ends.
         if self.is_ours and not self._loop.is_closed():
             self._loop.call_soon_threadsafe(self._loop.stop)
         self._thread.join()
 
 
-class _Call(Generic[T]):
-    """One coroutine on its way to its result."""
+class _ThreadCall(Generic[T]):
+    """One coroutine, from the call to its result."""
 
     def __init__(self, coroutine: Coroutine[object, object, T]) -> None:
         self._coroutine = coroutine
@@ -105,7 +135,7 @@ class _Call(Generic[T]):
             self.task.cancel()
 
     def give_up(self) -> None:
-        """It does not run, and will not."""
+        """Fail with an error, if the coroutine has not started to run."""
         if self.task is None and not self.done.done():
             self._coroutine.close()
             self.done.set_exception(OutOfTurn("the host was closed"))

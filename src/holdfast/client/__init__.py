@@ -1,1 +1,1 @@
-"""The same interface, far away: a server as a backend."""
+"""A server as a backend: the interface of the engine, far away."""

@@ -1,19 +1,28 @@
 """Requests that wait for their answers, by number (pure).
 
-What must hold: a call is answered once; calls go out in the order in which they were
-made; what was sent on a connection that broke goes out again if it may be repeated.
+What must hold:
+
+1. A call is answered once.
+2. Calls go out in the order in which they were made.
+3. What was sent on a connection that broke goes out again if it may be repeated.
+4. What is about a session is never asked in another one, where the same name may mean another's process.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from enum import Enum
+from typing import TYPE_CHECKING
 
 import msgspec
 
-from holdfast.errors import BadRequest, HoldfastError, LinkLost, OutcomeUnknown
+from holdfast.errors import BadRequest, HoldfastError, LinkLost, OutcomeUnknown, SessionUnknown
 
 from . import answers as a
 from .failures import error_of
+
+if TYPE_CHECKING:
+    from asyncio import Future
 
 _encode = msgspec.json.Encoder().encode
 
@@ -22,19 +31,52 @@ Answered = Callable[[Answer], object]
 """Told the answer to a call, or why there is none: at once, before the next message is looked at."""
 
 
-class _Call:
-    __slots__ = ("answered", "method", "repeat", "sent", "text")
+def into(future: Future[msgspec.Raw]) -> Answered:
+    """Have an answer put into a future, unless nobody waits for that any more."""
 
-    def __init__(self, method: str, text: bytes, answered: Answered, *, repeat: bool) -> None:
+    def answered(answer: Answer) -> None:
+        if future.done():
+            return
+        if isinstance(answer, HoldfastError):
+            future.set_exception(answer)
+        else:
+            future.set_result(answer)
+
+    return answered
+
+
+class Within(Enum):
+    """Where a call makes sense."""
+
+    ANY = "any session"
+    ONE = "the session in which it was sent"
+    """What was sent may have been done there; in another session it would be done a second time."""
+    OWN = "the session in which it was made"
+    """It is about something that only this session has."""
+
+
+class _Call:
+    __slots__ = ("answered", "method", "repeat", "sent", "text", "tried", "within")
+
+    def __init__(self, method: str, text: bytes, answered: Answered, *, repeat: bool, within: Within) -> None:
         self.method = method
         self.text = text
         self.answered = answered
         self.repeat = repeat
+        self.within = within
         self.sent = False
+        """Whether it was sent on the connection of the moment."""
+        self.tried = 0
+        """How often it was sent."""
+
+    def send(self) -> bytes:
+        self.sent = True
+        self.tried += 1
+        return self.text
 
 
 class Calls:
-    """Those of one client."""
+    """The requests of one client that wait for their answers."""
 
     def __init__(self) -> None:
         self._calls: dict[int, _Call] = {}
@@ -43,7 +85,15 @@ class Calls:
     def __len__(self) -> int:
         return len(self._calls)
 
-    def enter(self, method: str, params: object, answered: Answered, *, repeat: bool) -> int:
+    def enter(
+        self,
+        method: str,
+        params: object,
+        answered: Answered,
+        *,
+        repeat: bool,
+        within: Within = Within.ANY,
+    ) -> int:
         """Add a call; return its number.
 
         Raises:
@@ -56,25 +106,38 @@ class Calls:
             raise BadRequest("bytes that are not UTF-8 cannot be told to a server") from None
         # The number comes last: then no byte that is lost or doubled on the way makes another request of it.
         text = b'{"method":"%b","params":%b,"id":%d}' % (method.encode(), told, number)
-        self._calls[number] = _Call(method, text, answered, repeat=repeat)
+        self._calls[number] = _Call(method, text, answered, repeat=repeat, within=within)
         return number
 
     def forget(self, number: int) -> None:
         """The answer is no longer wanted."""
         self._calls.pop(number, None)
 
+    def give_up(self, number: int) -> bool:
+        """Send a call no more; say whether its answer is still to be told, or was.
+
+        One that was never sent has no answer.  One whose connection breaks, or broke, is told
+        ``OutcomeUnknown``.
+        """
+        call = self._calls.get(number)
+        if call is None:
+            return True
+        call.repeat = False
+        if not call.sent:
+            del self._calls[number]
+            if call.tried:
+                call.answered(OutcomeUnknown(call.method))
+        return call.tried > 0
+
     def send(self, number: int) -> bytes:
         """The text of a call, which is sent now."""
-        call = self._calls[number]
-        call.sent = True
-        return call.text
+        return self._calls[number].send()
 
     def unsent(self) -> Iterator[bytes]:
         """The texts of all that wait to be sent, and are now."""
         for call in self._calls.values():
             if not call.sent:
-                call.sent = True
-                yield call.text
+                yield call.send()
 
     def answer(self, message: a.Envelope) -> None:
         """Pass an answer on to whoever waits for it, if anybody does."""
@@ -94,6 +157,14 @@ class Calls:
             elif call.sent:
                 del self._calls[number]
                 call.answered(OutcomeUnknown(call.method))
+
+    def forgotten(self, session: str) -> None:
+        """The server no longer knows the session; there is another one."""
+        for number, call in list(self._calls.items()):
+            if call.within is Within.OWN or (call.within is Within.ONE and call.tried):
+                self._calls.pop(number, None)
+                own = call.within is Within.OWN
+                call.answered(SessionUnknown(session) if own else OutcomeUnknown(call.method))
 
     def end(self, error: Callable[[], LinkLost]) -> None:
         """There will be no more answers."""

@@ -24,6 +24,7 @@ from holdfast.errors import (
     HandleTaken,
     HeaderFault,
     HoldfastError,
+    HostUnfit,
     HttpFailed,
     HttpFault,
     LimitReached,
@@ -31,6 +32,7 @@ from holdfast.errors import (
     NoTerminal,
     OutOfTurn,
     Refused,
+    RequestCancelled,
     SandboxUnavailable,
     SessionBusy,
     SessionUnknown,
@@ -71,6 +73,7 @@ _TEXTS: dict[int, tuple[tuple[str, _Maker], ...]] = {
         (r"file handle `(.*)` already exists", lambda found: HandleTaken(found[1])),
         (r"the process has no terminal", lambda found: NoTerminal()),
         (r"client must (call|send) initialized? before .*", lambda found: OutOfTurn(found[0])),
+        (r"the request was cancelled", lambda found: RequestCancelled()),
         (r"initialize may only be sent once per connection", lambda found: OutOfTurn(found[0])),
     ),
     INVALID_PARAMS: (
@@ -107,6 +110,7 @@ _TEXTS: dict[int, tuple[tuple[str, _Maker], ...]] = {
         (r"failed to write to process stdin", lambda found: StdinFailed()),
         (r"failed to signal process: (.*)", lambda found: SignalFailed(found[1])),
         (r"the audit log cannot be written: (.*)", lambda found: AuditFailed(found[1])),
+        (r"this host cannot run processes: (.*)", lambda found: HostUnfit(found[1])),
         (
             r"fs/readDirectory returned (\d{1,18}) entries; limit is (\d{1,18})",
             lambda found: TooManyEntries(int(found[1]), int(found[2])),

@@ -21,8 +21,8 @@ from holdfast.dialects import base64
 from holdfast.errors import BadRequest, FileFailed, FileRefused, FileUnsupported, OutcomeUnknown
 from holdfast.files import (
     DirEntry,
+    FileMetadata,
     FileWatch,
-    Metadata,
     OpenFile,
     Purpose,
     Walk,
@@ -155,7 +155,9 @@ class RemoteFiles:
             recursive=recursive,
         )
 
-    async def metadata(self, path: str, *, follow: bool = True, sandbox: Sandbox | None = None) -> Metadata:
+    async def metadata(
+        self, path: str, *, follow: bool = True, sandbox: Sandbox | None = None
+    ) -> FileMetadata:
         return await self._ask("fs/getMetadata", path, sandbox, _metadata, follow=follow)
 
     async def canonical(self, path: str, *, sandbox: Sandbox | None = None) -> str:
@@ -238,9 +240,9 @@ class RemoteFiles:
         return await self._open(path, purpose, sandbox, known)
 
     async def _open(
-        self, path: str, purpose: Purpose, sandbox: Sandbox | None, known: Metadata | None
+        self, path: str, purpose: Purpose, sandbox: Sandbox | None, known: FileMetadata | None
     ) -> RemoteFile:
-        async def look() -> Metadata:
+        async def look() -> FileMetadata:
             return await self.metadata(path, sandbox=sandbox)
 
         params = {
@@ -324,9 +326,9 @@ def _read_file(raw: msgspec.Raw) -> bytes:
     return base64.decode(_file_result(raw).data_base64)
 
 
-def _metadata(raw: msgspec.Raw) -> Metadata:
+def _metadata(raw: msgspec.Raw) -> FileMetadata:
     found = _metadata_result(raw)
-    return Metadata(
+    return FileMetadata(
         directory=found.is_directory,
         file=found.is_file,
         link=found.is_symlink,

@@ -5,7 +5,7 @@ What must hold:
 1. A watcher is told every number once and in order, over any number of connections, or is told
    of the gap.
 2. What has come and not been told is bounded: by the window we gave the server, or by
-   asking it again later.
+   asking it again later; of all processes together by an allowance.
 3. Nothing is told after ``closed``, or after a loss.
 
 Output comes in one of two ways.  The server pushes what a process of our own session says;
@@ -21,13 +21,21 @@ from collections.abc import Callable
 
 import msgspec
 
+from holdfast.allowance import Reservation
 from holdfast.backend import Valve, Watcher
 from holdfast.config import MIB
-from holdfast.errors import HoldfastError, LinkLost, OutputGap, ProcessLost, UnknownProcess
+from holdfast.errors import (
+    HoldfastError,
+    LinkLost,
+    OutputGap,
+    ProcessLost,
+    SessionUnknown,
+    UnknownProcess,
+)
 from holdfast.model import Chunk, Exit, Stream
 
 from . import reading
-from .calls import Answer
+from .calls import Answer, Within
 from .link import Link
 from .pages import Closed, Event, Exited, events, number
 
@@ -74,6 +82,7 @@ class Following:
         terminal: bool = False,
         seen: int = 0,
         window: int = 0,
+        held: Reservation,
         pulled: bool = False,
         closed: Callable[[Following], object] = lambda process: None,
     ) -> None:
@@ -81,6 +90,7 @@ class Following:
         Args:
             seen: The last number that is no news.
             window: How far ahead of us the server goes; 0 if it does not wait for anybody.
+            held: Of what all processes of the client may hold together: the window, if there is one.
             pulled: Whether output has to be asked for.
             closed: Told when nothing more can be told of this process.
         """
@@ -92,6 +102,8 @@ class Following:
         self.loop = asyncio.get_running_loop()
         self.window = window
         self.pulled = pulled
+        self.within = Within.ANY if pulled else Within.OWN
+        """In which session its name means this process: what is pulled is there for all of them."""
         self._when_closed = closed
         self._streams = (Stream.PTY,) if terminal else (Stream.STDOUT, Stream.STDERR)
         self._hurried = False
@@ -104,6 +116,8 @@ class Following:
         self._exit_due = False  # Whether there was one, whose number is still to be found out.
         self._pending: deque[Event] = deque()
         self._pending_bytes = 0
+        self._held = held
+        self._counts = not window and not pulled  # Whether what is held has to be counted.
         self.watches: tuple[RemoteWatch, ...] = ()
         self._settled = pulled
         self._behind = False
@@ -111,7 +125,7 @@ class Following:
         self.lost: LinkLost | None = None
         self._waiting: set[asyncio.Future[None]] = set()
 
-    # Birth.
+    # The beginning.
 
     def hurry(self) -> None:
         """Its end was asked for and has come: whoever watches is told the rest, ready or not."""
@@ -160,7 +174,7 @@ class Following:
         if self._asking or self._over or self.pulled:
             return
         self._asking = True
-        self.link.ask("process/read", self.about(afterSeq=self._seen), self._caught_up)
+        self.link.ask("process/read", self.about(afterSeq=self._seen), self._caught_up, within=self.within)
 
     def _caught_up(self, answer: Answer) -> None:
         size = self._taken(answer)
@@ -174,12 +188,14 @@ class Following:
             return
         self._asking = True
         wait = 0 if self._exit_due else PULL_MS
-        params = self.about(afterSeq=self._seen, maxBytes=_PULL_BYTES, waitMs=wait)
-        self.link.ask("process/read", params, self._pulled_page)
+        params = self.about(afterSeq=self._seen, maxBytes=self._held.renew(_PULL_BYTES), waitMs=wait)
+        self.link.ask("process/read", params, self._pulled_page, within=self.within)
 
     def _pulled_page(self, answer: Answer) -> None:
         self._taken(answer)  # Whoever is told may want more: not before all of this is taken.
         self._asking = False
+        if not self._pending:
+            self._held.resize(0)
         self._pull()
 
     def _taken(self, answer: Answer) -> int:
@@ -198,8 +214,8 @@ class Following:
         return sum(len(chunk.data) for chunk in page.chunks)
 
     def loss(self, error: HoldfastError) -> LinkLost:
-        """The same as a new error: what is raised twice collects both histories."""
-        if isinstance(error, UnknownProcess):
+        """Make a new error for another raise: one that is raised twice collects both tracebacks."""
+        if isinstance(error, UnknownProcess | SessionUnknown):
             return ProcessLost(self.name, "the server does not know it any more")
         if isinstance(error, ProcessLost):
             return ProcessLost(self.name, error.reason)
@@ -240,10 +256,18 @@ class Following:
             self._exit_seen = True
         self._pending.append(event)
         if isinstance(event, Chunk):
-            self._pending_bytes += len(event.data)
+            self._hold(len(event.data))
         self._flush()
-        if self._pending_bytes > _MOST_PENDING and not self.window:
+        # Without a window the server goes on: what does not fit is dropped, and asked for later.
+        crowded = self._counts and self._pending_bytes > 0 and self._held.is_too_much
+        if crowded or (self._pending_bytes > _MOST_PENDING and not self.window):
             self._behind = True
+
+    def _hold(self, size: int) -> None:
+        """So many bytes more wait to be told, or less."""
+        self._pending_bytes += size
+        if self._counts:
+            self._held.resize(self._pending_bytes)
 
     def _flush(self) -> None:
         """Tell what waits, as far as those who watch want it."""
@@ -251,9 +275,11 @@ class Following:
         while pending and self._ready():
             event = pending.popleft()
             if isinstance(event, Chunk):
-                self._pending_bytes -= len(event.data)
+                self._hold(-len(event.data))
             self._tell(event)
         if not pending and self._settled:
+            if self.pulled and not self._asking:
+                self._held.resize(0)
             if self._behind:
                 self._behind = False
                 self.catch_up()
@@ -316,10 +342,11 @@ class Following:
         if self.window and not self.pulled and (many or self._unacknowledged * 2 >= self.window):
             self._unacknowledged = 0
             self._acknowledged = self._told
-            self.link.post("process/ack", self.about(seq=self._told))
+            self.link.post("process/ack", self.about(seq=self._told), within=self.within)
 
     def _end(self) -> None:
         self.watches = ()
+        self._held.resize(0)
         self._when_closed(self)
 
     # Those who watch.

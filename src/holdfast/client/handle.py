@@ -16,7 +16,7 @@ import msgspec
 from holdfast.config import MIB
 from holdfast.dialects import base64
 from holdfast.errors import FileFailed, FileRefused, HandleTaken, OutcomeUnknown, UnknownHandle
-from holdfast.files import Metadata
+from holdfast.files import FileMetadata
 
 from . import file_answers as a
 from .answers import reader
@@ -30,7 +30,7 @@ _END = 2**63 - 1
 
 
 class RemoteFile:
-    """One of them.  Implements ``files.OpenFile``.
+    """A file that is open on a server.  Implements ``files.OpenFile``.
 
     The server closes it with the connection on which it was opened.
     """
@@ -39,8 +39,8 @@ class RemoteFile:
         self,
         link: Link,
         params: dict[str, Any],
-        known: Metadata | None,
-        look: Callable[[], Awaitable[Metadata]],
+        known: FileMetadata | None,
+        look: Callable[[], Awaitable[FileMetadata]],
     ) -> None:
         """
         Args:

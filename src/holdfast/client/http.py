@@ -174,7 +174,7 @@ class RemoteResponse:
             self.head.set_result(None)
 
     def _about(self, error: HoldfastError) -> HoldfastError:
-        """The same error, with the URL if the server's words do not have it."""
+        """Add the URL to an error, if the server's words do not have it."""
         if isinstance(error, HttpFailed) and not error.subject:
             return HttpFailed(error.fault, self._url, error.reason)
         return error

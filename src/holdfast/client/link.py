@@ -13,7 +13,6 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-import random
 from collections.abc import Callable, Coroutine
 from enum import Enum
 from typing import Any, TypeVar
@@ -31,18 +30,13 @@ from holdfast.errors import (
 
 from . import answers as a
 from .address import Address, Program
-from .calls import Answer, Answered, Calls
+from .attempts import Attempts
+from .calls import Answer, Answered, Calls, Within, into
 from .channel import Channel, NoConnection
 from .connecting import connect
 from .follower import Follower
 from .handshake import INITIALIZED, Greeting, shake_hands
 from .heart import Heart
-
-_FIRST_PAUSE = 0.05
-"""Seconds before the second attempt to connect; each further one waits twice as long."""
-
-_LONGEST_PAUSE = 2.0
-"""Seconds between two attempts, however many there were."""
 
 _MOST_CALLS = 4096
 """Calls that wait for their answer: what a server takes of one connection."""
@@ -77,20 +71,15 @@ class Link:
         token: str | None,
         client_name: str,
         heartbeat: float,
-        give_up: float,
+        reconnect_timeout: float,
     ) -> None:
-        """
-        Args:
-            heartbeat: Seconds of silence after which the server is asked for a sign of life,
-                and as many again until the connection is taken for broken.
-            give_up: Seconds without a connection after which there will be none.
-        """
+        """``heartbeat`` and ``reconnect_timeout`` are seconds, as in ``RemoteBackend``."""
         self.address = address
         self._follower = follower
         self._token = token
         self._client_name = client_name
         self._heartbeat = heartbeat
-        self._give_up = give_up
+        self._reconnect_timeout = reconnect_timeout
         self._state = State.NEW
         self._leaving = asyncio.Event()
         self._error: LinkLost | None = None
@@ -107,7 +96,7 @@ class Link:
         self.connections = 0
         """How many there have been."""
 
-    # Birth.
+    # The beginning.
 
     async def open(self) -> None:
         """Make the first connection.
@@ -161,28 +150,26 @@ class Link:
 
     async def _reconnect(self) -> None:
         """Connect again, with pauses, as long as there is hope."""
-        deadline, pause = self._loop.time() + self._give_up, _FIRST_PAUSE
+        attempts = Attempts(self._loop.time() + self._reconnect_timeout)
         while True:
             try:
-                async with asyncio.timeout_at(deadline):
+                async with asyncio.timeout_at(attempts.deadline):
                     await self._connect()
                 return
             except TimeoutError:
                 raise LinkLost(f"{self.address} does not answer") from None
             except NoConnection as error:
-                if error.final or self._loop.time() + pause >= deadline:
+                if error.final or attempts.are_over(self._loop.time()):
                     raise LinkLost(f"cannot reach {self.address}: {error}") from None
             except SessionBusy as error:
                 # The server has not noticed yet that we are gone.
-                if self._loop.time() + pause >= deadline:
+                if attempts.are_over(self._loop.time()):
                     raise LinkLost(str(error)) from None
             except HoldfastError as error:
                 raise LinkLost(f"{self.address} refuses us: {error}") from error
-            # Not all clients of a server that was restarted come back at the same moment.
             with contextlib.suppress(TimeoutError):
-                async with asyncio.timeout(pause * random.uniform(0.5, 1.0)):  # noqa: S311  (no secret)
+                async with asyncio.timeout(attempts.pause()):
                     await self._leaving.wait()
-            pause = min(2 * pause, _LONGEST_PAUSE)
 
     async def _connect(self) -> None:
         """One attempt: connection, handshake, and everything that was waiting for them."""
@@ -210,7 +197,7 @@ class Link:
         if self._broken.done():
             raise NoConnection(self._broken.result(), reached=True)
         channel.send(INITIALIZED)
-        self._session, self.info, self.features = greeting.session, greeting.info, greeting.features
+        self.info, self.features = greeting.info, greeting.features
         again = self._keeper is not None
         self._state = State.UP
         self.connections += 1
@@ -218,15 +205,23 @@ class Link:
             self._heart = Heart(channel, self._heartbeat, self._loop)
         if greeting.forgotten:
             self._follower.forgotten(f"{self.address} no longer knows the session")
+            self._calls.forgotten(self._session or "")
         elif again:
             self._follower.resumed()
+        self._session = greeting.session
         for text in self._calls.unsent():
             channel.send(text)
 
     # Calls.
 
     async def call(
-        self, method: str, params: object, kind: Callable[[msgspec.Raw], T], *, repeat: bool = True
+        self,
+        method: str,
+        params: object,
+        kind: Callable[[msgspec.Raw], T],
+        *,
+        repeat: bool = True,
+        within: Within = Within.ANY,
     ) -> T:
         """Ask the server; return its answer, whatever becomes of connections in between.
 
@@ -234,14 +229,18 @@ class Link:
 
         Args:
             repeat: Whether doing it twice is the same as doing it once.
+            within: In which session.
 
         Raises:
             HoldfastError: What the server says.
             OutcomeUnknown: It was sent, the connection broke, and it must not be repeated.
+            SessionUnknown: It was about a session that the server no longer knows.
             LinkLost: There is no connection any more.
         """
         await self.room()
-        answer = await self._answer(method, params, repeat=repeat)
+        future: asyncio.Future[msgspec.Raw] = self._loop.create_future()
+        number = self.ask(method, params, into(future), repeat=repeat, within=within)
+        answer = await self._answer(number, future)
         try:
             return kind(answer)
         except (msgspec.DecodeError, ValueError, OverflowError, BadRequest) as error:
@@ -260,55 +259,58 @@ class Link:
         if len(self._calls) >= _MOST_CALLS:
             raise LimitReached("requests waiting for an answer", _MOST_CALLS)
 
-    def ask(self, method: str, params: object, answered: Answered, *, repeat: bool = True) -> int:
-        """``call`` for those who do not wait; return the number of the call, for ``forget``."""
+    def ask(
+        self,
+        method: str,
+        params: object,
+        answered: Answered,
+        *,
+        repeat: bool = True,
+        within: Within = Within.ANY,
+    ) -> int:
+        """``call`` for those who do not wait; return its number, for ``forget`` and ``give_up``."""
         if self._error is not None:
             self._loop.call_soon(answered, self._lost)
             return 0
-        number = self._calls.enter(method, params, answered, repeat=repeat)
+        number = self._calls.enter(method, params, answered, repeat=repeat, within=within)
         if self._state is State.UP:
             self._send(number)
         return number
 
-    def post(self, method: str, params: object) -> None:
+    def post(self, method: str, params: object, *, within: Within = Within.ANY) -> None:
         """Ask for something that may be repeated; nobody waits for the answer."""
-        self.ask(method, params, _ignored)
+        self.ask(method, params, _ignored, within=within)
 
     def forget(self, number: int) -> None:
         """The answer to a call is no longer wanted."""
         self._calls.forget(number)
 
-    async def _answer(
-        self, method: str, params: object, *, repeat: bool, at_once: bool = False
-    ) -> msgspec.Raw:
-        future: asyncio.Future[msgspec.Raw] = self._loop.create_future()
+    def give_up(self, number: int) -> bool:
+        """Send a call no more, but hear its answer: see ``Calls.give_up``."""
+        return self._calls.give_up(number)
 
-        def answered(answer: Answer) -> None:
-            if future.done():
-                return
-            if isinstance(answer, HoldfastError):
-                future.set_exception(answer)
-            else:
-                future.set_result(answer)
+    @property
+    def next_connection(self) -> int:
+        """Which connection, counted from 1, a call that is made now is sent on first."""
+        return self.connections + (self._state is not State.UP)
 
-        number = self._calls.enter(method, params, answered, repeat=repeat)
-        if at_once or self._state is State.UP:
-            self._send(number)
+    async def _answer(self, number: int, future: asyncio.Future[msgspec.Raw]) -> msgspec.Raw:
         try:
             return await future
         finally:
             self._calls.forget(number)
 
     def _send(self, number: int) -> None:
-        self._send_now(self._calls.send(number))
-
-    def _send_now(self, text: bytes) -> None:
+        text = self._calls.send(number)
         if self._channel is not None:
             self._channel.send(text)
 
     async def _ask(self, method: str, params: object) -> msgspec.Raw:
         """A call of the handshake: sent at once, and not repeated."""
-        return await self._answer(method, params, repeat=False, at_once=True)
+        future: asyncio.Future[msgspec.Raw] = self._loop.create_future()
+        number = self._calls.enter(method, params, into(future), repeat=False)
+        self._send(number)
+        return await self._answer(number, future)
 
     def _check_stay(self) -> None:
         """``aclose`` was called while somebody else still connects."""

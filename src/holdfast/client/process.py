@@ -14,6 +14,7 @@ from holdfast.config import KIB
 from holdfast.dialects import base64
 from holdfast.errors import (
     ProcessLost,
+    SessionUnknown,
     SignalFailed,
     UnknownProcess,
     Unsupported,
@@ -44,7 +45,7 @@ T = TypeVar("T")
 
 
 class RemoteProcess(Following):
-    """One of them.  Implements ``backend.Process``."""
+    """A process on a server.  Implements ``backend.Process``."""
 
     def __init__(self, link: Link, name: str, **traits: Any) -> None:
         """``traits`` are those of ``Following``."""
@@ -125,6 +126,8 @@ class RemoteProcess(Following):
         word = _SIGNALS.get(number)
         if word is None:
             raise SignalFailed(f"the protocol has no word for signal {number}")
+        if self.exit is not None and not tree:
+            return  # Not asked: once the server has forgotten it, the name may be another's.
         if word != "interrupt" or tree:
             self._need("signals", f"the signal {word!r}")
         params = self.about(signal=word)
@@ -148,7 +151,7 @@ class RemoteProcess(Following):
         """Let the process go on, whether or not anybody reads what it says.  Does not wait."""
         if self.window:
             self.window = 0
-            self.link.post("process/ack", self.about(release=True))
+            self.link.post("process/ack", self.about(release=True), within=self.within)
 
     # Questions.
 
@@ -162,8 +165,8 @@ class RemoteProcess(Following):
         if self.lost is not None:
             raise self.loss(self.lost)
         try:
-            return await self.link.call(method, params, kind, repeat=repeat)
-        except UnknownProcess:
+            return await self.link.call(method, params, kind, repeat=repeat, within=self.within)
+        except (UnknownProcess, SessionUnknown):
             raise ProcessLost(self.name, "the server does not know it any more") from None
 
 

@@ -3,33 +3,27 @@
 from __future__ import annotations
 
 import asyncio
-import os
+import contextlib
+import sys
 import uuid
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any, TypeVar
 
 import msgspec
 
+from holdfast.allowance import Allowance
 from holdfast.config import MIB
-from holdfast.errors import (
-    BadRequest,
-    Fault,
-    FileFailed,
-    LinkLost,
-    NameTaken,
-    ProcessLost,
-    SpawnFailed,
-    UnknownProcess,
-    Unsupported,
-)
-from holdfast.model import HostInfo, Limits, Listing, Spec, Terms
+from holdfast.errors import BadRequest, LinkLost, NameTaken, ProcessLost, UnknownProcess, Unsupported
+from holdfast.model import HostInfo, Limits, Listing, ProcessTerms, Spec
 
 from . import answers as a
 from . import reading
 from .address import parse
+from .calls import Within
 from .link import Link
 from .pages import Closed, Exited
 from .process import RemoteProcess
+from .starting import Start
 from .uris import uri_of
 
 if TYPE_CHECKING:
@@ -40,6 +34,9 @@ T = TypeVar("T")
 
 WINDOW = 4 * MIB
 """Bytes that a server goes ahead of us: enough for a fast line of some distance, and what it keeps for us."""
+
+_GOODBYE_SECONDS = 5.0
+"""How long the server may take to say what became of starts that were cancelled, before we leave anyway."""
 
 
 class RemoteBackend:
@@ -52,30 +49,40 @@ class RemoteBackend:
         token: str | None = None,
         client_name: str = "holdfast",
         heartbeat: float = 20.0,
-        give_up: float = 60.0,
+        reconnect_timeout: float = 60.0,
         window: int = WINDOW,
-        told: Callable[[bool], None] | None = None,
+        ahead: Allowance | None = None,
+        on_connection_change: Callable[[bool], None] | None = None,
     ) -> None:
         """
         Args:
             heartbeat: Seconds of silence after which the server is asked for a sign of life,
                 and as many again until the connection is taken for broken.
-            give_up: Seconds without a connection after which there will be none.
+            reconnect_timeout: Seconds without a connection after which there will be none.
             window: Bytes that a process may say ahead of whoever watches it; then it has to wait.
-            told: Called with False when the connection is lost, perhaps more than once, and
-                with True when there is one again.
+            ahead: The same of all processes together, without a bound if there is none.  Those that are
+                started when much of it is granted may say less, down to one piece.
+            on_connection_change: Called with False when the connection is lost, perhaps more than
+                once, and with True when there is one again.
 
         Raises:
             BadRequest: The URL names no server.
         """
         self._link = Link(
-            parse(url), self, token=token, client_name=client_name, heartbeat=heartbeat, give_up=give_up
+            parse(url),
+            self,
+            token=token,
+            client_name=client_name,
+            heartbeat=heartbeat,
+            reconnect_timeout=reconnect_timeout,
         )
         self._window = window
-        self._told = told
+        self._ahead = ahead or Allowance(sys.maxsize)
+        self._on_connection_change = on_connection_change
         self._processes: dict[str, RemoteProcess] = {}
         self._keys: dict[bytes, RemoteProcess] = {}
         self._kept: set[RemoteProcess] = set()
+        self._leaving: dict[str, Start] = {}
         self._info: HostInfo | None = None
         self._files: RemoteFiles | None = None
         self._http: RemoteHttp | None = None
@@ -119,7 +126,7 @@ class RemoteBackend:
     async def start(
         self, spec: Spec, *, name: str | None = None, keep: bool = False, retain: int | None = None
     ) -> RemoteProcess:
-        """Start a process.  Cancelling leaves none behind, as soon as the server hears of it.
+        """Start a process.  Cancelling leaves none behind: see ``Start.pid``.
 
         Args:
             name: What it is called on the server; without one it is nothing that anybody will guess.
@@ -131,14 +138,20 @@ class RemoteBackend:
             Unsupported: The server cannot do something that was asked for.
         """
         called = uuid.uuid4().hex if name is None else name
-        if called in self._processes:
+        if called in self._processes or called in self._leaving:
             raise NameTaken(called)
         params = self._request(spec, called, keep=keep, retain=retain)
+        has_window = "window" in self._link.features
+        # What is kept is asked for piece by piece, and waits on the server.
+        held = self._ahead.grant(self._window if has_window and not keep else 0)
+        if has_window:
+            params["window"] = self._window if keep else held.size
         process = RemoteProcess(
             self._link,
             called,
             terminal=spec.terminal is not None,
             window=params.get("window", 0),
+            held=held,
             pulled=keep,
             closed=self._closed,
         )
@@ -147,35 +160,18 @@ class RemoteBackend:
             self._processes[called] = process
             self._keys[msgspec.json.encode(called)[1:-1]] = process
         before = self._link.connections
+        start = Start(self._link, params, named=name is not None, leaving=self._leaving)
         try:
-            process.pid = await self._start(spec, params, named=name is not None)
-        except BaseException as error:
+            process.pid = await start.pid()
+        except BaseException:
+            held.resize(0)
             self._closed(process)
-            if isinstance(error, asyncio.CancelledError):
-                self._link.post("process/terminate", {"processId": called})
             raise
         if keep:
             self._kept.add(process)
         else:
             process.begin(missed=self._link.connections != before)
         return process
-
-    async def _start(self, spec: Spec, params: dict[str, Any], *, named: bool) -> int | None:
-        before = self._link.connections
-        try:
-            answer = await self._link.call("process/start", params, _start_result)
-        except FileFailed as error:
-            # A server that does not tell what was at fault.
-            program = spec.argv[0] if spec.argv else ""
-            raise SpawnFailed(
-                Fault.PROGRAM, program, os.strerror(error.number), number=error.number
-            ) from None
-        except NameTaken:
-            # A server that cannot be asked twice has been, and nobody else knows the name.
-            if named or self._link.connections == before:
-                raise
-            return None
-        return answer.pid
 
     async def find(self, name: str) -> RemoteProcess:
         """A process by its name: one of ours, or one that is kept for everybody.
@@ -188,9 +184,15 @@ class RemoteBackend:
         for listed in await self._list(lambda listed: listed):
             if listed.process_id == name:
                 process = RemoteProcess(
-                    self._link, name, terminal=listed.tty, seen=listed.next_seq - 1, pulled=True
+                    self._link,
+                    name,
+                    terminal=listed.tty,
+                    seen=listed.next_seq - 1,
+                    held=self._ahead.grant(0),
+                    pulled=True,
                 )
                 process.pid = listed.pid
+                process.within = Within.ANY if listed.kept else Within.OWN
                 return process
         raise UnknownProcess(name)
 
@@ -209,7 +211,14 @@ class RemoteBackend:
         """End every process that is not kept, and the connection.  May be called twice."""
         for process in self._kept:
             process.release()
-        await self._link.aclose()
+        try:
+            # What was started for somebody who has left ends with the session, unless it is kept.
+            with contextlib.suppress(TimeoutError):
+                async with asyncio.timeout(_GOODBYE_SECONDS):
+                    for start in [each for each in self._leaving.values() if each.kept]:
+                        await start.settled()
+        finally:
+            await self._link.aclose()
 
     # What is asked for.
 
@@ -243,8 +252,6 @@ class RemoteBackend:
             params["sandbox"] = context_of(spec.sandbox)
         if "idempotentStart" in features:
             params["idempotent"] = True
-        if "window" in features:
-            params["window"] = self._window
         for feature, wanted in _extras(spec.terms, retain, keep=keep).items():
             if feature in features:
                 params |= wanted
@@ -309,8 +316,8 @@ class RemoteBackend:
 
     def _tell(self, *, connected: bool) -> None:
         # Of a connection that was never there nothing is lost.
-        if self._told is not None and self._info is not None:
-            self._told(connected)
+        if self._on_connection_change is not None and self._info is not None:
+            self._on_connection_change(connected)
 
     def _closed(self, process: RemoteProcess) -> None:
         self._kept.discard(process)
@@ -326,7 +333,7 @@ def _chunk(told: a.ProcessOutput) -> Any:
         raise msgspec.DecodeError(str(error)) from None
 
 
-def _extras(terms: Terms, retain: int | None, *, keep: bool) -> dict[str, dict[str, Any]]:
+def _extras(terms: ProcessTerms, retain: int | None, *, keep: bool) -> dict[str, dict[str, Any]]:
     """What was asked for beyond the protocol, by the feature of the server that it needs."""
     wanted: dict[str, dict[str, Any]] = {}
     for feature, member, seconds in (
@@ -354,7 +361,6 @@ def _extras(terms: Terms, retain: int | None, *, keep: bool) -> dict[str, dict[s
     return wanted
 
 
-_start_result = a.reader(a.StartResult)
 _list_result = a.reader(a.ListResult)
 _output = a.reader(a.ProcessOutput)
 _exited = a.reader(a.ProcessExited)

@@ -8,7 +8,6 @@ from urllib.parse import unquote_to_bytes
 from holdfast.dialects import paths
 from holdfast.errors import BadRequest
 
-_DRIVE = re.compile(r"/[A-Za-z]:")
 _DOTS = re.compile(r"/\.\.?(/|$)")
 _PREFIX = "file://"
 
@@ -22,14 +21,9 @@ def uri_of(path: str) -> str:
     if not path.startswith("/") or "\0" in path or _DOTS.search(path):
         raise BadRequest(f"{path!r} is no absolute path without dots", field="path")
     try:
-        uri = paths.to_uri(path)
+        return paths.to_uri(path)
     except UnicodeEncodeError:
         raise BadRequest(f"{path!r} has characters that stand for no bytes", field="path") from None
-    if _DRIVE.match(path):
-        # A colon here makes a drive of another system of the first name, and its letter a capital one.
-        colon = len(_PREFIX) + 2
-        uri = f"{uri[:colon]}%3A{uri[colon + 1 :]}"
-    return uri
 
 
 def path_of(uri: str) -> str:

@@ -10,8 +10,8 @@ import socket
 from typing import TYPE_CHECKING
 
 from holdfast.config import MIB
-from holdfast.wire import upgrade
-from holdfast.wire.upgrade import Denied, NotUpgraded
+from holdfast.wire import http
+from holdfast.wire.http import NotUpgraded, UpgradeDenied
 from holdfast.wire.websocket import (
     CLOSE,
     PING,
@@ -62,14 +62,8 @@ class WebSocket(Hearing, asyncio.BufferedProtocol):
         self._filled = 0  # Bytes of it that wait for the rest of their frame.
         self._unheard = 0
         self._head: bytearray | None = bytearray()
-        self._frames = FrameReader(frame_limit=_MESSAGE_MOST, message_limit=_MESSAGE_MOST, masked=False)
+        self._frames = FrameReader(_MESSAGE_MOST, masked=False)
         self.upgraded: asyncio.Future[None] = loop.create_future()
-
-    @property
-    def is_upgraded(self) -> bool:
-        # Whoever is cancelled while waiting for it cancels the future, too.
-        answer = self.upgraded
-        return answer.done() and not answer.cancelled() and answer.exception() is None
 
     # Implements ``asyncio.BufferedProtocol``.
 
@@ -132,11 +126,11 @@ class WebSocket(Hearing, asyncio.BufferedProtocol):
         assert self._head is not None
         self._head += data
         try:
-            size = upgrade.read_answer(self._head, self._key)
+            size = http.read_upgrade(self._head, self._key)
         except NotUpgraded as refusal:
             if not self.upgraded.done():
                 # Who answers so at first is none of ours; one that was ours may be restarted behind a proxy.
-                final = isinstance(refusal, Denied)
+                final = isinstance(refusal, UpgradeDenied)
                 self.upgraded.set_exception(NoConnection(str(refusal), final=final))
             self.cut(str(refusal))
             return 0
@@ -198,12 +192,13 @@ async def connect(address: Tcp | Unix, *, token: str | None, patience: float) ->
     loop = asyncio.get_running_loop()
     key = base64.b64encode(os.urandom(16)).decode()
     authority, path = (address.authority, address.path) if isinstance(address, Tcp) else ("localhost", "/")
-    request = upgrade.request(authority, path, key, token=token)
+    request = http.upgrade_request(authority, path, key, token=token)
 
     def protocol() -> WebSocket:
         return WebSocket(request, key, loop)
 
     made: WebSocket | None = None
+    handed_over = False
     try:
         async with asyncio.timeout(patience):
             if isinstance(address, Unix):
@@ -212,12 +207,14 @@ async def connect(address: Tcp | Unix, *, token: str | None, patience: float) ->
                 tls = _tls() if address.secure else None
                 _, made = await loop.create_connection(protocol, address.host, address.port, ssl=tls)
             await made.upgraded
+        handed_over = True
     except TimeoutError:
         raise NoConnection("no answer in time", reached=made is not None) from None
     except OSError as error:
         raise NoConnection(_words(error)) from None
     finally:
-        if made is not None and not made.is_upgraded:
+        # Not whether it is upgraded: a cancellation, or the timeout, may come between the answer and us.
+        if made is not None and not handed_over:
             made.upgraded.cancel()
             made.cut("given up")
     return made

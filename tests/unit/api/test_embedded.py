@@ -11,15 +11,15 @@ import pytest
 
 from holdfast.api.embedded import Embedded, EmbeddedProcess
 from holdfast.api.options import spec_of
-from holdfast.errors import NameTaken, StillStarting, UnknownProcess
-from holdfast.model import Limits, Spec, Terms
+from holdfast.errors import NameTaken, OutOfTurn, StillStarting, UnknownProcess
+from holdfast.model import Limits, ProcessTerms, Spec
 from holdfast.sandbox import Access, Entry, Sandbox
 from tests.fakes.gate import Gate, SlowProgram
 from tests.fakes.process import PATIENCE, eventually, nothing_left, open_files
 from tests.fakes.recorder import finished, record
 
 
-def sh(script: str, **options: Terms | Sandbox) -> Spec:
+def sh(script: str, **options: ProcessTerms | Sandbox) -> Spec:
     spec = spec_of(["sh", "-c", script], {}, cwd="/")
     return Spec(spec.argv, spec.cwd, spec.env, spec.env_policy, **options)  # type: ignore[arg-type]
 
@@ -137,7 +137,7 @@ async def test_a_long_command_is_listed_in_part(place: Embedded, gate: Gate) -> 
 
 
 async def test_limits_and_sandboxes_are_kept_here_too(place: Embedded, tmp_path: Path) -> None:
-    limited = await place.start(sh("ulimit -n", terms=Terms(limits=Limits(files=37))))
+    limited = await place.start(sh("ulimit -n", terms=ProcessTerms(limits=Limits(files=37))))
     assert (await finished(limited)).said() == b"37\n"
     if place.info.sandboxes.backing is None:
         pytest.skip(place.info.sandboxes.reason)
@@ -153,3 +153,40 @@ async def test_limits_and_sandboxes_are_kept_here_too(place: Embedded, tmp_path:
 async def test_files_and_requests_are_those_of_this_host(place: Embedded) -> None:
     assert (await place.files.metadata("/")).directory
     assert place.http is place.http
+
+
+@pytest.mark.parametrize("turns", range(6))
+async def test_who_starts_something_as_it_is_closed_is_told(turns: int) -> None:
+    """Not by whatever happens to be gone first."""
+    before = open_files()
+    place = Embedded()
+    starting = [asyncio.ensure_future(place.start(sh("exec sleep 1000"))) for _ in range(3)]
+    for _ in range(turns):
+        await asyncio.sleep(0)
+
+    async with asyncio.timeout(PATIENCE):
+        await place.aclose()
+        results = await asyncio.gather(*starting, return_exceptions=True)
+
+    assert all(isinstance(each, EmbeddedProcess | OutOfTurn) for each in results), results
+    with pytest.raises(OutOfTurn, match="closed"):
+        await place.start(sh("true"))
+    await nothing_left(before)
+
+
+@pytest.mark.slow
+async def test_a_start_that_does_not_end_does_not_keep_it_from_closing(tmp_path: Path) -> None:
+    before = open_files()
+    place = Embedded()
+    slow = SlowProgram("/bin/true", tmp_path)
+    try:
+        starting = asyncio.ensure_future(place.start(spec_of([slow.path], {}, cwd="/")))
+        await slow.reached()
+
+        async with asyncio.timeout(PATIENCE):
+            await place.aclose()
+            with pytest.raises(OutOfTurn, match="closed"):
+                await starting
+    finally:
+        slow.close()
+    await nothing_left(before)

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import asyncio
+import gc
 from collections.abc import Callable
 
 import pytest
 
-from holdfast.api.feed import _QUEUE, Feed, Reading
+from holdfast.allowance import Allowance
+from holdfast.api.feed import _QUEUE, OutputFeed, Reading
 from holdfast.api.reader import LIMIT
 from holdfast.backend import Backend, Process
 from holdfast.engine.output import READ_SIZE
@@ -21,7 +23,7 @@ MOST = 2 * LIMIT + 4 * READ_SIZE
 """What may wait for a reader: the mark, and what was on its way when it was reached."""
 
 
-async def read_all(feed: Feed) -> list[Chunk]:
+async def read_all(feed: OutputFeed) -> list[Chunk]:
     chunks = []
     async with asyncio.timeout(PATIENCE):
         while (chunk := await feed.chunk()) is not None:
@@ -29,12 +31,12 @@ async def read_all(feed: Feed) -> list[Chunk]:
     return chunks
 
 
-def shut(feed: Feed) -> Callable[[], bool]:
+def shut(feed: OutputFeed) -> Callable[[], bool]:
     return lambda: not feed._valve.is_open
 
 
 async def test_chunks_come_with_their_numbers(backend: Backend) -> None:
-    feed = Feed(await backend.start(sh("echo out")), BOTH)
+    feed = OutputFeed(await backend.start(sh("echo out")), BOTH)
 
     assert await read_all(feed) == [Chunk(1, Stream.STDOUT, b"out\n")]
     assert feed.complete
@@ -42,7 +44,7 @@ async def test_chunks_come_with_their_numbers(backend: Backend) -> None:
 
 async def test_what_waits_for_nobody_is_bounded(backend: Backend) -> None:
     process = await backend.start(sh("head -c 5000000 /dev/zero; exit 3"))
-    feed = Feed(process, BOTH)
+    feed = OutputFeed(process, BOTH)
 
     await eventually(shut(feed))
     assert 2 * _QUEUE < feed._queued <= 2 * _QUEUE + 4 * READ_SIZE
@@ -54,7 +56,7 @@ async def test_what_waits_for_nobody_is_bounded(backend: Backend) -> None:
 
 async def test_a_stream_that_nobody_reads_is_bounded(backend: Backend) -> None:
     process = await backend.start(sh("echo; head -c 5000000 /dev/zero >&2; echo end"))
-    feed = Feed(process, BOTH)
+    feed = OutputFeed(process, BOTH)
     await feed.readers[Stream.STDOUT].readline()
 
     await eventually(shut(feed))
@@ -67,7 +69,7 @@ async def test_a_stream_that_nobody_reads_is_bounded(backend: Backend) -> None:
 
 
 async def test_the_way_of_reading_is_decided_once(backend: Backend) -> None:
-    feed = Feed(await backend.start(sh("echo a; echo b >&2")), BOTH)
+    feed = OutputFeed(await backend.start(sh("echo a; echo b >&2")), BOTH)
     await feed.collect()
 
     feed.read_as(Reading.STREAMS)
@@ -78,7 +80,7 @@ async def test_the_way_of_reading_is_decided_once(backend: Backend) -> None:
 
 async def test_a_stream_ends_before_the_process_does(backend: Backend, gate: Gate) -> None:
     """Who reads one output to its end need not wait for the other."""
-    feed = Feed(await backend.start(sh(f"echo a; exec >&-; {gate.shell}")), BOTH)
+    feed = OutputFeed(await backend.start(sh(f"echo a; exec >&-; {gate.shell}")), BOTH)
     await gate.reached()
 
     async with asyncio.timeout(PATIENCE):
@@ -90,7 +92,7 @@ async def test_a_stream_ends_before_the_process_does(backend: Backend, gate: Gat
 async def test_a_stream_that_has_ended_before_anybody_reads_is_at_its_end(
     backend: Backend, gate: Gate
 ) -> None:
-    feed = Feed(await backend.start(sh(f"exec >&-; echo b >&2; {gate.shell}")), BOTH)
+    feed = OutputFeed(await backend.start(sh(f"exec >&-; echo b >&2; {gate.shell}")), BOTH)
     await gate.reached()
 
     async with asyncio.timeout(PATIENCE):
@@ -112,14 +114,14 @@ async def started(backend: Backend, script: str) -> Process:
 async def test_what_was_said_before_is_asked_for(backend: Backend) -> None:
     process = await started(backend, "echo a; echo b >&2")
 
-    assert [chunk.data for chunk in await read_all(Feed(process, BOTH, after=0))] == [b"a\n", b"b\n"]
-    assert [chunk.seq for chunk in await read_all(Feed(process, BOTH, after=1))] == [2]
-    assert await read_all(Feed(process, BOTH, after=100)) == []
+    assert [chunk.data for chunk in await read_all(OutputFeed(process, BOTH, after=0))] == [b"a\n", b"b\n"]
+    assert [chunk.seq for chunk in await read_all(OutputFeed(process, BOTH, after=1))] == [2]
+    assert await read_all(OutputFeed(process, BOTH, after=100)) == []
 
 
 async def test_two_who_read_both_streams_of_the_past_get_everything_once(backend: Backend) -> None:
     process = await started(backend, "for i in 1 2 3 4 5; do head -c 30000 /dev/zero; echo $i >&2; done")
-    feed = Feed(process, BOTH, after=0)
+    feed = OutputFeed(process, BOTH, after=0)
 
     async with asyncio.timeout(PATIENCE), asyncio.TaskGroup() as group:
         reading = [group.create_task(reader.read()) for reader in feed.readers.values()]
@@ -130,7 +132,7 @@ async def test_two_who_read_both_streams_of_the_past_get_everything_once(backend
 async def test_new_output_waits_until_the_old_is_read(backend: Backend, gate: Gate) -> None:
     process = await backend.start(sh(f"head -c 200000 /dev/zero; {gate.shell}; head -c 900000 /dev/zero"))
     await gate.reached()
-    feed = Feed(process, BOTH, after=0)
+    feed = OutputFeed(process, BOTH, after=0)
     first = await feed.chunk()
     gate.open()
     await eventually(shut(feed))
@@ -146,7 +148,7 @@ async def test_new_output_waits_until_the_old_is_read(backend: Backend, gate: Ga
 
 
 async def test_a_gap_is_told_between_what_is_before_and_behind_it(backend: Backend, gate: Gate) -> None:
-    feed = Feed(await backend.start(sh(gate.shell)), BOTH)
+    feed = OutputFeed(await backend.start(sh(gate.shell)), BOTH)
     feed.output(Chunk(1, Stream.STDOUT, b"before"))
     feed.lost(OutputGap(2, 4, 10))
     feed.output(Chunk(4, Stream.STDOUT, b"late"))
@@ -160,7 +162,7 @@ async def test_a_gap_is_told_between_what_is_before_and_behind_it(backend: Backe
 
 async def test_a_gap_is_told_on_both_streams(backend: Backend, gate: Gate) -> None:
     """Nobody knows whose bytes are missing."""
-    feed = Feed(await backend.start(sh(gate.shell)), BOTH)
+    feed = OutputFeed(await backend.start(sh(gate.shell)), BOTH)
     feed.lost(OutputGap(1, 4, 10))
     feed.output(Chunk(5, Stream.STDERR, b"behind"))
 
@@ -173,8 +175,8 @@ async def test_a_gap_is_told_on_both_streams(backend: Backend, gate: Gate) -> No
 
 @pytest.mark.parametrize("error", [LinkLost("cut"), ProcessLost("p", "expired")])
 async def test_a_loss_is_told_behind_the_rest(backend: Backend, gate: Gate, error: LinkLost) -> None:
-    chunked = Feed(await backend.start(sh(gate.shell)), BOTH)
-    streamed = Feed(await backend.start(sh(gate.shell)), BOTH)
+    chunked = OutputFeed(await backend.start(sh(gate.shell)), BOTH)
+    streamed = OutputFeed(await backend.start(sh(gate.shell)), BOTH)
     for feed in (chunked, streamed):
         feed.output(Chunk(1, Stream.STDOUT, b"last"))
         feed.lost(error)
@@ -190,12 +192,78 @@ async def test_a_loss_is_told_behind_the_rest(backend: Backend, gate: Gate, erro
             await streamed.collect()
 
 
+# All feeds of a host together.
+
+
+FLOOD = f"head -c {8 * _QUEUE} /dev/zero"
+
+
+async def test_feeds_that_nobody_reads_hold_no_more_than_they_may_together(backend: Backend) -> None:
+    """Each of them holds as much as a pipe would, and its process waits; nothing of it is lost."""
+    unread = Allowance(2 * _QUEUE)
+    feeds = [OutputFeed(await backend.start(sh(FLOOD)), BOTH, unread=unread) for _ in range(8)]
+    for feed in feeds:
+        await eventually(shut(feed))
+
+    assert unread.is_used_up
+    assert sum(feed._queued for feed in feeds) <= 2 * _QUEUE + len(feeds) * (LIMIT + 4 * READ_SIZE)
+    for feed in feeds:
+        assert sum(len(chunk.data) for chunk in await read_all(feed)) == 8 * _QUEUE
+    assert not unread.is_used_up
+
+
+async def test_streams_that_nobody_reads_hold_no_more_than_they_may_together(backend: Backend) -> None:
+    unread = Allowance(1)
+    feeds = [OutputFeed(await backend.start(sh(FLOOD)), BOTH, unread=unread) for _ in range(4)]
+    for feed in feeds:
+        assert len(await feed.readers[Stream.STDOUT].read(1)) == 1
+        await eventually(shut(feed))
+
+    assert sum(feed.readers[Stream.STDOUT].unread for feed in feeds) <= len(feeds) * (LIMIT + 4 * READ_SIZE)
+    for feed in feeds:
+        assert len(await feed.readers[Stream.STDOUT].read()) == 8 * _QUEUE - 1
+
+
+async def test_what_is_collected_was_asked_for(backend: Backend) -> None:
+    """Whoever wants everything gets it, and others are not held up by that."""
+    unread = Allowance(1)
+    feed = OutputFeed(await backend.start(sh(FLOOD)), BOTH, unread=unread)
+    collecting = asyncio.ensure_future(feed.collect())
+    await eventually(lambda: len(feed.readers[Stream.STDOUT]._data) > 2 * LIMIT)
+
+    assert not unread.is_used_up
+    async with asyncio.timeout(PATIENCE):
+        await collecting
+    assert feed.readers[Stream.STDOUT].unread == 8 * _QUEUE
+
+
+async def test_a_process_that_says_little_ends_whether_or_not_it_is_read(backend: Backend) -> None:
+    """As with a pipe: who only waits for it must not wait for what is unread of others."""
+    unread = Allowance(0)
+    feed = OutputFeed(process := await backend.start(sh("head -c 60000 /dev/zero")), BOTH, unread=unread)
+
+    async with asyncio.timeout(PATIENCE):
+        assert await process.wait(PATIENCE) is not None
+    assert sum(len(chunk.data) for chunk in await read_all(feed)) == 60_000
+
+
+async def test_a_feed_that_is_forgotten_holds_nothing(backend: Backend) -> None:
+    unread = Allowance(1)
+    feed = OutputFeed(process := await backend.start(sh("echo said")), BOTH, unread=unread)
+    await eventually(lambda: process.closed)
+    assert unread.is_used_up
+    del feed
+    gc.collect()
+
+    assert not unread.is_used_up
+
+
 # The end.
 
 
 async def test_output_that_others_hold_open_is_given_up_after_a_while(backend: Backend, gate: Gate) -> None:
-    early = Feed(process := await backend.start(sh(f"({gate.shell}) & echo a")), BOTH)
-    late = Feed(process, BOTH)
+    early = OutputFeed(process := await backend.start(sh(f"({gate.shell}) & echo a")), BOTH)
+    late = OutputFeed(process, BOTH)
     early.expect_end(0.01)
     await gate.reached()
     assert await process.wait(PATIENCE) is not None
@@ -207,7 +275,7 @@ async def test_output_that_others_hold_open_is_given_up_after_a_while(backend: B
 
 async def test_a_feed_that_was_stopped_is_at_its_end(backend: Backend, gate: Gate) -> None:
     process = await backend.start(sh(gate.shell))
-    listening, sleeping = Feed(process, BOTH), Feed(process, BOTH, after=0)
+    listening, sleeping = OutputFeed(process, BOTH), OutputFeed(process, BOTH, after=0)
 
     for feed in (listening, sleeping):
         feed.stop()

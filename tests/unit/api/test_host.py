@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import os
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -82,5 +83,18 @@ async def test_files_are_those_of_the_host(tmp_path: Path) -> None:
 
 async def test_a_server_that_is_not_there_is_lost() -> None:
     with pytest.raises(holdfast.LinkLost):
-        async with holdfast.connect("ws://127.0.0.1:1", give_up=0.01):
+        async with holdfast.connect("ws://127.0.0.1:1", reconnect_timeout=0.01):
             pass
+
+
+@pytest.mark.parametrize(
+    ("old", "value", "new"),
+    [("give_up", 0.01, "reconnect_timeout"), ("told", print, "on_connection_change")],
+)
+async def test_an_old_name_of_an_option_still_works_and_says_the_new_one(
+    old: str, value: Any, new: str
+) -> None:
+    with pytest.warns(DeprecationWarning, match=f"^{old} is now called {new}$") as told:
+        holdfast.connect("ws://127.0.0.1:1", **{old: value})
+
+    assert [each.filename for each in told] == [__file__]

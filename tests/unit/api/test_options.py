@@ -8,9 +8,9 @@ from subprocess import DEVNULL, PIPE, STDOUT
 import pytest
 
 from holdfast.api.options import INHERIT, Options, arguments, routes_of, spec_of, terms_of
-from holdfast.model import PLAIN, EnvPolicy, Inherit, Limits, Size, Spec, Stream, Terms
+from holdfast.model import PLAIN, EnvironmentPolicy, Inherit, Limits, ProcessTerms, Size, Spec, Stream
 
-NOTHING = EnvPolicy(Inherit.NONE, ignore_default_excludes=False, exclude=(), set=(), include_only=())
+NOTHING = EnvironmentPolicy(Inherit.NONE, ignore_default_excludes=False, exclude=(), set=(), include_only=())
 
 
 def test_a_command_is_what_the_system_takes() -> None:
@@ -50,7 +50,7 @@ def test_options_become_a_spec(options: Options, expected: Spec) -> None:
 def test_options_become_terms() -> None:
     options = Options(timeout=1, idle_timeout=2, grace=3, output_limit=4, drain=5, limits=Limits(memory=6))
 
-    assert terms_of(options) == Terms(1, 2, 3, 4, 5, Limits(memory=6))
+    assert terms_of(options) == ProcessTerms(1, 2, 3, 4, 5, Limits(memory=6))
 
 
 def test_without_terms_the_engine_has_nothing_to_look_after() -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import io
 import sys
 from subprocess import DEVNULL, PIPE
@@ -9,9 +10,12 @@ from subprocess import DEVNULL, PIPE
 import pytest
 
 import holdfast
+from holdfast.api.embedded import EmbeddedProcess
 from holdfast.api.running import Coding
+from holdfast.errors import Forbidden
+from holdfast.model import Ended, WriteStatus
 from tests.fakes.gate import Gate
-from tests.fakes.process import is_alive
+from tests.fakes.process import PATIENCE, is_alive
 
 
 def test_bytes_stay_bytes_unless_somebody_wants_text() -> None:
@@ -65,3 +69,40 @@ async def test_a_command_does_not_outlive_whoever_cannot_pass_its_output_on(
             await host.run(["sh", "-c", f"echo $$; {gate.shell}"])
 
         assert not any(listed.pid and is_alive(listed.pid) for listed in await host.processes())
+
+
+async def test_input_that_cannot_be_handed_over_ends_the_command(monkeypatch: pytest.MonkeyPatch) -> None:
+    """It would wait for the rest of its input for ever, and so would we."""
+    pids = []
+
+    async def write(process: EmbeddedProcess, data: bytes, *, write_id: str | None = None) -> WriteStatus:
+        pids.append(process.pid)
+        raise Forbidden("method", "process/write")
+
+    monkeypatch.setattr(EmbeddedProcess, "write", write)
+    async with holdfast.local() as host, asyncio.timeout(PATIENCE):
+        with pytest.raises(Forbidden):
+            await host.run(["cat"], input=b"x", capture_output=True)
+
+    assert len(pids) == 1
+    assert not is_alive(pids[0])
+
+
+async def test_the_first_thing_that_went_wrong_is_what_is_raised(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Also if it cannot be put right: then that is told beside it."""
+
+    async def write(process: EmbeddedProcess, data: bytes, *, write_id: str | None = None) -> WriteStatus:
+        raise Forbidden("method", "process/write")
+
+    async def terminate(process: EmbeddedProcess, *, grace: float = 0.0, by: str = "client") -> Ended:
+        raise Forbidden("method", "process/terminate")
+
+    monkeypatch.setattr(EmbeddedProcess, "write", write)
+    monkeypatch.setattr(EmbeddedProcess, "terminate", terminate)
+    async with holdfast.local() as host, asyncio.timeout(PATIENCE):
+        with pytest.raises(Forbidden, match="process/write") as caught:
+            await host.run(["cat"], input=b"x", capture_output=True)
+
+    assert caught.value.__notes__ == [
+        "The command may go on: not allowed by the token: method 'process/terminate'"
+    ]

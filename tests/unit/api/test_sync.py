@@ -7,14 +7,15 @@ import select
 import subprocess
 import sys
 import threading
-from collections.abc import Iterator
+from collections.abc import Coroutine, Iterator
 from pathlib import Path
 
 import pytest
 
 import holdfast
-from holdfast import CommandFailed, OutOfTurn, TimedOut, sync
+from holdfast import CommandFailed, LinkLost, OutOfTurn, TimedOut, sync
 from holdfast.api.sync import _SHARED
+from holdfast.api.thread import LoopThread
 from tests.fakes.process import PATIENCE, nothing_left_open
 
 
@@ -64,7 +65,28 @@ def test_a_host_is_opened_and_closed() -> None:
 
 def test_a_host_that_cannot_be_opened_leaves_nothing() -> None:
     with nothing_left_open(), pytest.raises(holdfast.LinkLost):
-        sync.connect("ws://127.0.0.1:1", give_up=0.01).open()
+        sync.connect("ws://127.0.0.1:1", reconnect_timeout=0.01).open()
+
+
+def test_an_interrupt_in_the_moment_of_opening_leaves_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The host is open and nobody has been told: what it has begun is ended all the same."""
+    call = LoopThread.call
+    interrupts = iter([KeyboardInterrupt()])
+
+    def interrupted(thread: LoopThread, coroutine: Coroutine[object, object, object]) -> object:
+        result = call(thread, coroutine)
+        for interrupt in interrupts:
+            raise interrupt
+        return result
+
+    monkeypatch.setattr(LoopThread, "call", interrupted)
+    with nothing_left_open():
+        host = sync.local()
+        with pytest.raises(KeyboardInterrupt):
+            host.open()
+
+        with pytest.raises(OutOfTurn, match="not open"):
+            host.processes()
 
 
 def test_commands_run_as_with_subprocess(host: sync.Host) -> None:
@@ -187,3 +209,12 @@ def test_all_names_are_there() -> None:
     assert dir(holdfast) == sorted(holdfast.__all__)
     with pytest.raises(AttributeError, match="no attribute 'nothing'"):
         _ = holdfast.nothing  # type: ignore[attr-defined]
+
+
+def test_an_old_name_of_an_option_still_works_and_says_the_new_one() -> None:
+    with pytest.warns(DeprecationWarning, match="^give_up is now called reconnect_timeout$") as told:
+        host = sync.connect("ws://127.0.0.1:1", give_up=0.01)
+
+    with pytest.raises(LinkLost):
+        host.open()
+    assert [each.filename for each in told] == [__file__]

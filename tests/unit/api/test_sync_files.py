@@ -6,7 +6,7 @@ from pathlib import Path
 
 from holdfast import sync
 from holdfast.api.sync_files import OpenFile
-from holdfast.files import Metadata, Purpose, WalkTerms
+from holdfast.files import FileMetadata, Purpose, WalkTerms
 
 
 def test_everything_that_can_be_asked_of_files_is_done(tmp_path: Path) -> None:
@@ -37,6 +37,6 @@ def test_everything_that_can_be_asked_of_files_is_done(tmp_path: Path) -> None:
         assert len(walked.entries) == 5
         assert files.canonical(f"{tmp_path}/a/../a") == str(tmp_path / "a")
         found = files.metadata(f"{folder}/new")
-        assert found == Metadata(
+        assert found == FileMetadata(
             directory=False, file=True, link=False, size=5, created=found.created, modified=found.modified
         )

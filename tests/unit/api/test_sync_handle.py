@@ -9,6 +9,9 @@ from collections.abc import Iterator
 import pytest
 
 from holdfast import DEVNULL, PIPE, Kind, Outcome, Size, Stream, TimedOut, sync
+from holdfast.api.embedded import EmbeddedProcess
+from holdfast.errors import Forbidden
+from holdfast.model import WriteStatus
 from tests.fakes.process import nothing_left_open
 
 
@@ -101,3 +104,29 @@ def test_a_process_is_ended_in_any_way(host: sync.Host) -> None:
 
     assert ended.end(grace=5).running
     assert [handle.returncode for handle in (asked, killed, signalled, left, ended)] == [-15, -9, -1, -9, -15]
+
+
+def test_input_that_cannot_be_handed_over_is_told(host: sync.Host, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The same as with an event loop: nothing waits for ever, and nothing follows what is missing."""
+
+    async def write(process: EmbeddedProcess, data: bytes, *, write_id: str | None = None) -> WriteStatus:
+        raise Forbidden("method", "process/write")
+
+    monkeypatch.setattr(EmbeddedProcess, "write", write)
+    with host.start(["cat"], stdin=PIPE) as handle:
+        stdin = handle.stdin
+        assert stdin is not None
+        with pytest.raises(Forbidden):
+            stdin.write(bytes(100_000))
+        for call in (stdin.drain, stdin.write_eof, stdin.close, stdin.wait_closed):
+            with pytest.raises(Forbidden):
+                call()
+        with pytest.raises(Forbidden):
+            handle.communicate(b"x")
+    with host.start(["cat"], stdin=PIPE) as handle:
+        assert handle.stdin is not None
+        handle.stdin.write(b"x")
+        with pytest.raises(Forbidden):
+            handle.wait()
+    with pytest.raises(Forbidden):
+        host.run(["cat"], input=b"x")

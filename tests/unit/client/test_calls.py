@@ -6,8 +6,15 @@ import msgspec
 import pytest
 
 from holdfast.client.answers import Envelope, ErrorBody
-from holdfast.client.calls import Answer, Calls
-from holdfast.errors import BadRequest, FileRefused, HoldfastError, LinkLost, OutcomeUnknown
+from holdfast.client.calls import Answer, Calls, Within
+from holdfast.errors import (
+    BadRequest,
+    FileRefused,
+    HoldfastError,
+    LinkLost,
+    OutcomeUnknown,
+    SessionUnknown,
+)
 
 
 class Heard:
@@ -123,3 +130,81 @@ def test_a_text_that_is_none_is_refused_and_leaves_nothing() -> None:
         calls.enter("a", {"x": "\udcff"}, Heard(), repeat=True)
 
     assert len(calls) == 0
+
+
+# Calls that are given up.
+
+
+def test_a_call_that_was_never_sent_is_given_up_for_good() -> None:
+    calls, heard = Calls(), Heard()
+    number = calls.enter("m", None, heard, repeat=True)
+
+    assert not calls.give_up(number)
+    assert (list(calls.unsent()), heard.answers, len(calls)) == ([], [], 0)
+
+
+def test_a_call_on_its_way_is_given_up_and_its_answer_heard() -> None:
+    calls, heard = Calls(), Heard()
+    number = calls.enter("m", None, heard, repeat=True)
+    calls.send(number)
+
+    assert calls.give_up(number)
+    calls.answer(Envelope(id=number, result=msgspec.Raw(b"7")))
+
+    assert heard.answers == [b"7"]
+    assert calls.give_up(number)  # It was answered.
+
+
+def test_a_call_that_was_given_up_is_not_sent_again() -> None:
+    calls, heard = Calls(), Heard()
+    number = calls.enter("m", None, heard, repeat=True)
+    calls.send(number)
+    calls.give_up(number)
+
+    calls.broke()
+
+    assert heard.answers == [(OutcomeUnknown, "m")]
+    assert list(calls.unsent()) == []
+
+
+def test_a_call_given_up_between_two_connections_has_no_known_outcome() -> None:
+    calls, heard = Calls(), Heard()
+    number = calls.enter("m", None, heard, repeat=True)
+    calls.send(number)
+    calls.broke()
+
+    assert calls.give_up(number)
+
+    assert heard.answers == [(OutcomeUnknown, "m")]
+    assert list(calls.unsent()) == []
+
+
+# Sessions.
+
+
+@pytest.mark.parametrize(
+    ("within", "sent", "told"),
+    [
+        (Within.ANY, True, []),
+        (Within.ANY, False, []),
+        (Within.ONE, True, [(OutcomeUnknown, "m")]),
+        (Within.ONE, False, []),
+        (Within.OWN, True, [(SessionUnknown, "s")]),
+        (Within.OWN, False, [(SessionUnknown, "s")]),
+    ],
+)
+def test_a_call_is_repeated_in_another_session_only_if_it_means_the_same_there(
+    within: Within,
+    sent: bool,  # noqa: FBT001
+    told: list[object],
+) -> None:
+    calls, heard = Calls(), Heard()
+    number = calls.enter("m", None, heard, repeat=True, within=within)
+    if sent:
+        calls.send(number)
+        calls.broke()
+
+    calls.forgotten("s")
+
+    assert heard.answers == told
+    assert len(list(calls.unsent())) == (not told)

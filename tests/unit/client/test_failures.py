@@ -28,6 +28,7 @@ from holdfast.errors import (
     HandleTaken,
     HeaderFault,
     HoldfastError,
+    HostUnfit,
     HttpFailed,
     HttpFault,
     LimitReached,
@@ -35,6 +36,7 @@ from holdfast.errors import (
     NoTerminal,
     OutOfTurn,
     Refused,
+    RequestCancelled,
     SandboxUnavailable,
     SessionBusy,
     SessionUnknown,
@@ -70,7 +72,7 @@ ODD = [
 """Names that somebody may choose, some of them with the words of other errors."""
 
 NAMED = (UnknownProcess, NameTaken, StillStarting, StartCancelled, SessionUnknown, SessionBusy)
-WITH_REASON = (SandboxUnavailable, SignalFailed, BadUrl, AuditFailed)
+WITH_REASON = (SandboxUnavailable, SignalFailed, BadUrl, AuditFailed, HostUnfit)
 
 
 def examples() -> Iterator[tuple[HoldfastError, str]]:
@@ -101,6 +103,7 @@ def examples() -> Iterator[tuple[HoldfastError, str]]:
     yield TooManyEntries(60_000, 50_000), "fs/readDirectory"
     yield FileUnsupported("recursive no-follow removal is unsupported"), "fs/remove"
     yield FileUnsupported("directory already exists"), "fs/createDirectory"
+    yield RequestCancelled(), "process/read"
     yield OutOfTurn("initialize may only be sent once per connection"), "initialize"
     yield OutOfTurn("client must call initialize before using exec methods"), "process/start"
     yield OutOfTurn("client must send initialized before using filesystem methods"), "fs/open"

@@ -172,7 +172,7 @@ async def test_a_process_that_the_server_forgot_is_lost() -> None:
 
 
 async def test_the_end_of_the_link_is_told_to_everybody() -> None:
-    async with scene(give_up=0.05) as s:
+    async with scene(reconnect_timeout=0.05) as s:
         waiting = background(s.process.wait(60))
         s.talk.abort()
         await s.witness.until("lost", "LinkLost")

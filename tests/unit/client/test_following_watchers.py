@@ -6,6 +6,7 @@ import logging
 
 import pytest
 
+from holdfast.allowance import Allowance
 from holdfast.backend import Valve
 from holdfast.model import Chunk
 from tests.fakes.following import Witness, chunk, page, scene
@@ -15,6 +16,7 @@ from tests.fakes.remote import background
 from tests.fakes.server import eventually
 
 WINDOW = (*FEATURES, "window")
+KEEP = (*FEATURES, "keep", "wait")
 KEEP = (*FEATURES, "keep", "wait")
 
 
@@ -178,3 +180,47 @@ async def test_the_end_that_was_asked_for_is_told_also_behind_a_shut_valve() -> 
         await ending
 
         await s.witness.until("closed")
+
+
+# All processes of a client together.
+
+
+async def test_a_client_that_holds_much_takes_no_more_of_those_who_cannot_wait() -> None:
+    """A server without windows goes on; what has no room is asked for when somebody reads."""
+    ahead = Allowance(10)
+    async with scene(watched=False, ahead=ahead) as s:
+        valve = Valve()
+        s.process.watch(s.witness, valve)
+        valve.shut()
+        s.say(1, b"12345678")
+        s.say(2, b"9abc")
+        for seq in range(3, 50):
+            s.say(seq, b"no room")
+        other = background(s.backend.list())
+        s.talk.answer(await s.talk.hear("process/list"), {"processes": []})
+        await other
+        assert (len(s.process._pending), ahead.is_used_up) == (2, True)
+        valve.open()
+        rest = [chunk(seq, b"no room") for seq in range(3, 50)]
+        assert await s.read(page(*rest, next_seq=50)) == {"afterSeq": 2}
+        await eventually(lambda: s.witness.numbers == list(range(1, 50)))
+
+        assert not ahead.is_used_up
+
+
+async def test_what_has_to_be_asked_for_is_asked_for_as_there_is_room() -> None:
+    """Each page is held until it was told."""
+    ahead = Allowance(8000)
+    async with scene(*KEEP, keep=True, ahead=ahead) as s:
+        first = await s.talk.hear("process/read")
+        others = [ahead.grant(10_000) for _ in range(100)]
+        s.talk.answer(first, page(chunk(1, bytes(500)), next_seq=2))
+        second = await s.talk.hear("process/read")
+        others.clear()
+        s.talk.answer(second, page(chunk(2, bytes(500)), next_seq=3))
+        third = await s.read(page(next_seq=5, exit_code=0, closed=True))
+        await s.witness.until("closed")
+
+        assert first["params"]["maxBytes"] == third["maxBytes"] == 1000
+        assert second["params"]["maxBytes"] < 200
+        assert ahead.grant(10_000).size == 1000

@@ -301,7 +301,7 @@ async def test_a_piece_that_is_none_ends_the_connection() -> None:
 
 
 async def test_a_request_without_a_server_is_an_error() -> None:
-    async with peer() as server, far(server, give_up=0.05) as (backend, talk):
+    async with peer() as server, far(server, reconnect_timeout=0.05) as (backend, talk):
         asking = background(backend.http.request(GET))
         await talk.hear("http/request")
         talk.abort()

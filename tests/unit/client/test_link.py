@@ -191,7 +191,7 @@ async def test_a_link_can_be_closed_at_any_moment(moment: str, monkeypatch: pyte
     before = open_files()
     async with peer() as server:
         notes = Notes()
-        link = make_link(server.url, notes, give_up=0.2 if moment == "over" else 10.0)
+        link = make_link(server.url, notes, reconnect_timeout=0.2 if moment == "over" else 10.0)
         opening = calling = talk = None
         if moment != "new":
             opening = background(link.open())

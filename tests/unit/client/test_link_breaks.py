@@ -222,7 +222,7 @@ async def test_a_server_that_refuses_for_another_reason_is_the_end() -> None:
 
 
 async def test_without_a_connection_for_long_a_link_gives_up() -> None:
-    async with peer() as server, linked(server, give_up=0.2) as (link, talk, notes):
+    async with peer() as server, linked(server, reconnect_timeout=0.2) as (link, talk, notes):
         calling = background(link.call("x", None, bytes))
         await talk.hear("x")
         talk.abort()
@@ -242,7 +242,7 @@ async def test_without_a_connection_for_long_a_link_gives_up() -> None:
 async def test_a_server_that_is_gone_is_looked_for_until_the_time_is_over() -> None:
     async with peer() as server:
         notes = Notes()
-        link = make_link(server.url, notes, give_up=0.2)
+        link = make_link(server.url, notes, reconnect_timeout=0.2)
         opening = background(link.open())
         talk = await server.welcome()
         await opening

@@ -124,7 +124,7 @@ async def test_two_breaks_in_a_row_are_one() -> None:
 
 async def test_the_end_of_the_link_is_told() -> None:
     """Nobody would hear of anything any more."""
-    async with watching(give_up=0.05) as (backend, _, told, talk, _):
+    async with watching(reconnect_timeout=0.05) as (backend, _, told, talk, _):
         talk.abort()
         await told.wait()
 

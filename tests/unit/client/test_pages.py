@@ -8,8 +8,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from holdfast.client.pages import Closed, Event, Exited, events, number
-from holdfast.engine.reading import page as page_of
 from holdfast.engine.ring import Budget, Ring
+from holdfast.engine.ring import page as page_of
 from holdfast.errors import OutputGap
 from holdfast.model import Chunk, Exit, Gap, Kind, Outcome, Page, Stream
 

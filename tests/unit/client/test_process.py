@@ -197,3 +197,62 @@ async def test_a_process_that_is_released_is_no_longer_held_up() -> None:
         asked = await s.talk.hear("process/ack")
 
         assert asked["params"] == {"processId": "p", "release": True}
+
+
+# Another session.
+
+
+@pytest.mark.parametrize("sent", [True, False])
+@pytest.mark.parametrize("what", ["terminate", "write", "signal"])
+async def test_nothing_of_a_lost_session_is_asked_in_another(what: str, *, sent: bool) -> None:
+    """There the name may mean what another client keeps: it would be theirs that is ended or written to."""
+    async with scene() as s:
+
+        async def do() -> object:
+            if what == "terminate":
+                return await s.process.terminate()
+            if what == "write":
+                return await s.process.write(b"x")
+            await s.process.signal(signal.SIGTERM)
+            return None
+
+        if sent:
+            asking = background(do())
+            await s.talk.hear(f"process/{what}")
+            await s.forget()
+        else:
+            s.talk.abort()
+            s.talk = await s.server.accept()
+            asking = background(do())
+            s.talk.refuse(await s.talk.hear(), -32600, "unknown session id s1")
+            await s.talk.shake_hands("s2", *FEATURES)
+
+        with pytest.raises(OutcomeUnknown if what == "signal" and sent else ProcessLost):
+            await asking
+        listing = background(s.backend.list())
+        s.talk.answer(await s.talk.hear("process/list"), {"processes": []})
+        await listing
+
+
+async def test_what_is_kept_for_everybody_is_asked_in_any_session() -> None:
+    async with scene(*KEEP, keep=True, watched=False) as s:
+        asking = background(s.process.terminate())
+        await s.talk.hear("process/terminate")
+        await s.forget()
+        s.talk.answer(await s.talk.hear("process/terminate"), {"running": True})
+
+        assert await asking == Ended(running=True, survivors=(), exact=False)
+
+
+async def test_what_has_ended_is_not_signalled() -> None:
+    """Once the server has forgotten it, the name may mean another's process."""
+    async with scene() as s:
+        s.exit(1)
+        s.close(2)
+        await s.witness.until("closed")
+
+        await s.process.signal(signal.SIGTERM)
+
+        listing = background(s.backend.list())
+        s.talk.answer(await s.talk.hear("process/list"), {"processes": []})
+        await listing

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-import asyncio
 import json
 from typing import Any
 
 import pytest
 
+from holdfast.allowance import Allowance
+from holdfast.client.calls import Within
 from holdfast.client.remote import RemoteBackend
 from holdfast.errors import (
     BadRequest,
@@ -18,12 +19,13 @@ from holdfast.errors import (
     UnknownProcess,
     Unsupported,
 )
-from holdfast.model import EnvPolicy, Inherit, Limits, Size, Spec, Terms
+from holdfast.model import EnvironmentPolicy, Inherit, Limits, ProcessTerms, Size, Spec
 from holdfast.sandbox import Sandbox
 from tests.fakes.following import Witness, chunk, page, scene
 from tests.fakes.peer import FEATURES, Message, Talk, info, peer
 from tests.fakes.process import command
 from tests.fakes.remote import background, ended, far
+from tests.fakes.server import eventually
 
 ALL = (
     *FEATURES,
@@ -88,7 +90,7 @@ async def test_a_server_of_others_is_asked_for_what_the_protocol_has() -> None:
 async def test_everything_that_can_be_asked_for_is() -> None:
     wanted = spec(
         env={"A": "1", "GONE": None},
-        env_policy=EnvPolicy(
+        env_policy=EnvironmentPolicy(
             inherit=Inherit.CORE,
             ignore_default_excludes=True,
             exclude=("X*",),
@@ -97,7 +99,7 @@ async def test_everything_that_can_be_asked_for_is() -> None:
         ),
         terminal=Size(5, 6),
         sandbox=Sandbox(None, network=False, cwd="/"),
-        terms=Terms(
+        terms=ProcessTerms(
             timeout=1.5,
             idle_timeout=0.0001,
             grace=2,
@@ -139,13 +141,13 @@ async def test_everything_that_can_be_asked_for_is() -> None:
 @pytest.mark.parametrize(
     "wanted",
     [
-        Terms(timeout=1),
-        Terms(idle_timeout=1),
-        Terms(output=1),
-        Terms(limits=Limits(files=3)),
+        ProcessTerms(timeout=1),
+        ProcessTerms(idle_timeout=1),
+        ProcessTerms(output=1),
+        ProcessTerms(limits=Limits(files=3)),
     ],
 )
-async def test_what_a_server_cannot_do_is_never_left_out_silently(wanted: Terms) -> None:
+async def test_what_a_server_cannot_do_is_never_left_out_silently(wanted: ProcessTerms) -> None:
     async with peer() as server, far(server) as (backend, _):
         with pytest.raises(Unsupported):
             await backend.start(spec(terms=wanted))
@@ -230,16 +232,30 @@ async def test_a_server_that_cannot_be_asked_twice_may_have_it_already() -> None
         assert (process.name, process.pid) == (name, None)
 
 
-async def test_a_cancelled_start_leaves_no_process() -> None:
-    async with peer() as server, far(server) as (backend, talk):
-        starting = background(backend.start(spec(), name="p"))
-        await talk.hear("process/start")
-        starting.cancel()
-        with pytest.raises(asyncio.CancelledError):
-            await starting
+async def test_all_windows_together_are_bounded_and_given_back() -> None:
+    """However many processes nobody reads: the servers of the last of them send a piece, and wait."""
+    total = 64 << 20
+    async with peer() as server, far(server, *ALL, ahead=Allowance(total)) as (backend, talk):
+        windows = [(await asked_for(backend, talk, spec()))["window"] for _ in range(300)]
+        assert windows[0] == 4 << 20
+        assert windows[-1] == 1
+        assert sum(windows) <= total + len(windows)
 
-        assert (await talk.hear("process/terminate"))["params"] == {"processId": "p"}
-        assert not backend._processes
+        starting = background(backend.start(spec()))
+        talk.refuse(await talk.hear("process/start"), -32603, "no (os error 2)")
+        with pytest.raises(SpawnFailed):
+            await starting
+        for process in list(backend._processes.values()):
+            talk.tell("process/exited", processId=process.name, seq=1, exitCode=0)
+            talk.tell("process/closed", processId=process.name, seq=2)
+        await eventually(lambda: not backend._processes)
+
+        assert (await asked_for(backend, talk, spec()))["window"] == 4 << 20
+
+
+async def test_what_is_kept_waits_on_the_server_and_not_here() -> None:
+    async with peer() as server, far(server, *ALL, ahead=Allowance(0)) as (backend, talk):
+        assert (await asked_for(backend, talk, spec(), keep=True))["window"] == 4 << 20
 
 
 # Finding.
@@ -262,6 +278,18 @@ async def test_one_that_is_kept_is_found_and_can_be_watched() -> None:
         await witness.until("stdout", b"news")
 
         assert (process.pid, asked["params"]["afterSeq"]) == (9, 3)
+
+
+@pytest.mark.parametrize(("kept", "within"), [(True, Within.ANY), (False, Within.OWN)])
+async def test_what_is_found_means_the_same_as_long_as_its_session_or_for_ever(
+    kept: bool,  # noqa: FBT001
+    within: Within,
+) -> None:
+    async with peer() as server, far(server) as (backend, talk):
+        finding = background(backend.find("k"))
+        talk.answer(await talk.hear("process/list"), {"processes": [{**LISTED, "kept": kept}]})
+
+        assert (await finding).within is within
 
 
 async def test_one_that_is_not_there_is_not_found() -> None:

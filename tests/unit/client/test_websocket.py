@@ -247,3 +247,26 @@ async def test_cancelling_leaves_no_connection() -> None:
             await connecting
         await talk.left()
     await eventually(lambda: open_files() == before)
+
+
+async def test_cancelling_in_the_moment_of_the_answer_leaves_no_connection(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """The task was woken by the upgrade and is cancelled before it runs: nobody ever gets the connection."""
+    before = open_files()
+    async with peer() as server:
+        connecting = background(connect(address_of(server), token=None, patience=PATIENT))
+        take = WebSocket.buffer_updated
+
+        def buffer_updated(made: WebSocket, nbytes: int) -> None:
+            take(made, nbytes)
+            assert made.upgraded.done()
+            connecting.cancel()
+
+        monkeypatch.setattr(WebSocket, "buffer_updated", buffer_updated)
+        talk = await server.accept()
+        with pytest.raises(asyncio.CancelledError):
+            await connecting
+
+        await talk.left()
+    await eventually(lambda: open_files() == before)
