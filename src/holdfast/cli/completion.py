@@ -1,19 +1,23 @@
-"""``holdfast completion``: scripts that complete commands, options and names of processes, for shells."""
+"""``holdfast completion``: prints scripts that complete commands, options and names of processes in shells.
+
+What must hold: names of processes are chosen by other clients of the server.  A script reads them line by
+line, compares them literally, passes them to the shell quoted, and never evaluates them.  A name that looks
+like an option is not offered.
+"""
 
 from __future__ import annotations
 
 import argparse
 
-from . import options
+from .overview import parser_of_all
 
 _NAMED = ("attach", "logs", "wait", "kill", "signal", "write", "resize")
-"""Commands that take names of processes."""
+"""Commands whose arguments are names of processes."""
 
 _PROGRAMS = ("run", "exec")
-"""Commands that take a program and its arguments."""
+"""Commands whose arguments are a program and its arguments."""
 
-_BASH = """\
-# holdfast in bash: eval "$(holdfast completion bash)"
+_BASH = r"""# holdfast in bash: eval "$(holdfast completion bash)"
 _holdfast() {
     local word=${COMP_WORDS[COMP_CWORD]} command=${COMP_WORDS[1]} i
     COMPREPLY=()
@@ -30,7 +34,28 @@ _holdfast() {
     esac
 }
 _holdfast_names() {
-    [[ -n $HOLDFAST_URL ]] && holdfast ps -a -q 2>/dev/null
+    # Others have chosen these names: compare and quote them, and let nothing evaluate them.
+    local typed=$1 quote= name quoted break
+    [[ -n ${HOLDFAST_URL-} ]] || return
+    case $typed in
+        \'* | \"*) quote=${typed:0:1} typed=${typed:1} ;;
+        *) IFS= read typed <<<"$typed" ;;  # Without -r this takes backslashes away.
+    esac
+    while IFS= read -r name; do
+        [[ $name == "$typed"* && $name != -* ]] || continue
+        case $quote in
+            \') [[ $name == *\'* ]] && continue ;;  # Others mean themselves between these quotes.
+            \") [[ $name == *[\"\$\`\\!]* ]] && continue ;;
+            *)
+                printf -v quoted %%q "$name"
+                # For readline, though not for the shell, these begin another word.
+                for break in : = @; do
+                    [[ $quoted == \$\'* ]] || quoted=${quoted//$break/"\\$break"}
+                done
+                name=$quoted ;;
+        esac
+        COMPREPLY+=("$name")
+    done < <(holdfast ps -a -q 2>/dev/null)
 }
 complete -o default -F _holdfast holdfast
 """
@@ -40,7 +65,7 @@ _BASH_CASE = """\
             if [[ $word == -* ]]; then COMPREPLY=($(compgen -W "%(options)s" -- "$word"))
             %(rest)sfi ;;"""
 
-_BASH_NAMES = 'else COMPREPLY=($(compgen -W "$(_holdfast_names)" -- "$word"))\n            '
+_BASH_NAMES = 'else _holdfast_names "$word"\n            '
 _BASH_WORDS = 'else COMPREPLY=($(compgen -W "%s" -- "$word"))\n            '
 
 _ZSH = """\
@@ -60,9 +85,12 @@ _holdfast() {
     esac
 }
 _holdfast_names() {
-    local -a names
-    [[ -n $HOLDFAST_URL ]] && names=(${(f)"$(holdfast ps -a -q 2>/dev/null)"})
-    _describe process names
+    # Others have chosen these names: add them as they are; compadd quotes them.
+    local -a names expl
+    [[ -n $HOLDFAST_URL ]] || return
+    names=("${(@f)$(holdfast ps -a -q 2>/dev/null)}")
+    names=("${(@)names:#(-*|)}")
+    _wanted processes expl process compadd -a names
 }
 compdef _holdfast holdfast
 """
@@ -70,40 +98,27 @@ compdef _holdfast holdfast
 _FISH = """\
 # holdfast in fish: holdfast completion fish | source
 function __holdfast_names
-    test -n "$HOLDFAST_URL"; and holdfast ps -a -q 2>/dev/null
+    # Others have chosen these names: fish takes a line as it is, and quotes it.
+    test -n "$HOLDFAST_URL"; and holdfast ps -a -q 2>/dev/null | string match -v -- '-*'
 end
 complete -c holdfast -f -n __fish_use_subcommand -l version -d 'print the version'
 %(lines)s
 """
 
 
-def configure(parser: options.Parser) -> None:
-    """The options of ``completion``."""
-    parser.description = "Print a script that completes commands, options and names of processes."
-    parser.epilog = (
-        "examples:\n"
-        '  eval "$(holdfast completion bash)"       in ~/.bashrc\n'
-        '  eval "$(holdfast completion zsh)"        in ~/.zshrc, after compinit\n'
-        "  holdfast completion fish | source        in ~/.config/fish/config.fish\n"
-    )
-    parser.add_argument("shell", choices=("bash", "zsh", "fish"), help="for which shell")
-
-
 def completion(arguments: argparse.Namespace) -> int:
-    """Print it."""
-    from .main import parser
-
-    print(script(arguments.shell, parser()), end="")
+    """Print the script for a shell."""
+    print(script(arguments.shell, parser_of_all()), end="")
     return 0
 
 
 def script(shell: str, parser: argparse.ArgumentParser) -> str:
-    """The script for a shell, from what the parser knows."""
+    """Return the script for a shell, made from a parser of all commands."""
     return {"bash": _bash, "zsh": _zsh, "fish": _fish}[shell](commands_of(parser))
 
 
-class Option:
-    """One option as shells need it."""
+class OptionWords:
+    """An option, as far as a completion script needs it."""
 
     def __init__(self, action: argparse.Action) -> None:
         self.names = list(action.option_strings)
@@ -113,14 +128,14 @@ class Option:
         self.is_file = action.metavar in ("FILE", "DIR")
 
 
-class Command:
-    """One command as shells need it."""
+class CommandWords:
+    """A command, as far as a completion script needs it."""
 
     def __init__(self, name: str, words: str, parser: argparse.ArgumentParser) -> None:
         self.name = name
         self.help = words
         self.parser = parser
-        self.options = [Option(action) for action in parser._actions if action.option_strings]
+        self.options = [OptionWords(action) for action in parser._actions if action.option_strings]
         self.words = [
             str(each)
             for action in parser._actions
@@ -129,16 +144,16 @@ class Command:
         ]
 
 
-def commands_of(parser: argparse.ArgumentParser) -> list[Command]:
-    """All commands of a parser."""
+def commands_of(parser: argparse.ArgumentParser) -> list[CommandWords]:
+    """Return the commands of a parser; none if it has no commands."""
     for action in parser._actions:
         if isinstance(action, argparse._SubParsersAction):
             words = {each.dest: each.help or "" for each in action._choices_actions}
-            return [Command(name, words[name], each) for name, each in action.choices.items()]
+            return [CommandWords(name, words[name], each) for name, each in action.choices.items()]
     return []
 
 
-def _bash(commands: list[Command]) -> str:
+def _bash(commands: list[CommandWords]) -> str:
     cases = []
     for command in commands:
         rest = _BASH_NAMES if command.name in _NAMED else ""
@@ -149,7 +164,7 @@ def _bash(commands: list[Command]) -> str:
     return _BASH % {"commands": " ".join(each.name for each in commands), "cases": "\n".join(cases)}
 
 
-def _zsh(commands: list[Command]) -> str:
+def _zsh(commands: list[CommandWords]) -> str:
     cases = []
     for command in commands:
         specs = [_zsh_option(option) for option in command.options]
@@ -169,7 +184,7 @@ def _zsh(commands: list[Command]) -> str:
     return _ZSH % {"commands": described, "cases": "\n".join(cases)}
 
 
-def _zsh_option(option: Option) -> str:
+def _zsh_option(option: OptionWords) -> str:
     words = option.help.replace("[", "(").replace("]", ")").replace(":", "\\:")
     value = ""
     if option.takes_value:
@@ -181,7 +196,7 @@ def _zsh_option(option: Option) -> str:
     return f"'({' '.join(names)})'{{{','.join(names)}}}{_quoted(f'[{words}]{value}')}"
 
 
-def _fish(commands: list[Command]) -> str:
+def _fish(commands: list[CommandWords]) -> str:
     lines = []
     for command in commands:
         lines.append(

@@ -1,89 +1,71 @@
-"""``holdfast cp``: files between here and a host."""
+"""``holdfast cp``: copies files between this file system and that of a host."""
 
 from __future__ import annotations
 
 import argparse
+import asyncio
 import contextlib
 import os
 import signal
 import sys
 import time
-from collections.abc import Iterator
-from typing import TYPE_CHECKING
+from collections.abc import Callable, Iterator
 
-from . import options
-from .failure import Failure
+from holdfast.api.host import Host
+from holdfast.errors import FileFailed, FileRefused
+
+from .copy_sides import CopySide, FileReader, FileWriter, HostSide, LocalSide, PathKind
+from .options import wants_json
+from .report import ExitCode, Failure, is_terminal_stream, say
+from .show import Progress, tell_json
 from .target import perform, url_of
+from .terminal import screen_size
 
-if TYPE_CHECKING:
-    from holdfast.api.host import Host
+_END_SIGNALS = (signal.SIGTERM, signal.SIGHUP)
 
-_ENDS = (signal.SIGTERM, signal.SIGHUP)
+BLOCK = 1 << 20
+"""Bytes of one read or write: the most that a server takes."""
 
-
-def configure(parser: options.Parser) -> None:
-    """The options of ``cp``."""
-    parser.description = (
-        "Copy files between here and a server.  A path on the server begins with a colon,\n"
-        "and is relative to the server's directory unless a slash follows:\n"
-        "'holdfast cp -r ./site :/srv/site'."
-    )
-    parser.epilog = (
-        "A copy to here gets its name when it is complete.  A copy to the server that breaks off is\n"
-        "removed.  Links are followed, but not to directories.  Owners and times are not copied, and\n"
-        "modes only without a server: its protocol has no word for them.  A program that was copied\n"
-        "there can be run after 'holdfast exec -- chmod +x PATH', one from there after 'chmod +x PATH'."
-    )
-    parser.add_argument("source", metavar="SRC", help="what to copy; ':PATH' is on the server")
-    parser.add_argument("target", metavar="DST", help="where to; ':PATH' is on the server")
-    parser.add_argument(
-        "-r", "--recursive", action="store_true", help="directories, with all that is in them"
-    )
-    options.add_quiet(parser, "show no progress, and say nothing of what is left out")
-    options.add_output(parser)
-    options.add_server(parser, embedded=True)
+_AT_ONCE = 4
+"""Blocks that are requested together, so that the latency of the server is paid once for all of them."""
 
 
 def cp(arguments: argparse.Namespace) -> int:
-    """Copy it."""
+    """Copy a file or directory between this file system and that of a host."""
     if not (arguments.source.startswith(":") or arguments.target.startswith(":")):
         raise Failure(
             "one of the two has to be on the server: put a colon before its path, such as :/tmp/file"
         )
 
     async def work(host: Host) -> int:
-        import asyncio
-
-        from holdfast.errors import FileFailed, FileRefused
-
-        from .copying import Copying
-        from .progress import Progress
-        from .report import is_terminal, say, tell_json
-        from .sides import Far, Near, Side
-        from .terminal import screen_size
-
-        near: Side = Near()
-        # Without a server both sides are this file system, with all that can be said of its files.
-        far: Side = near if url_of(arguments) is None else Far(host.files, host.info.cwd)
-        shown = is_terminal(sys.stderr) and not arguments.quiet
+        here: CopySide = LocalSide()
+        # Without a server both sides are this file system, and permission bits can be copied.
+        there: CopySide = here if url_of(arguments) is None else HostSide(host.files, host.info.cwd)
+        shown = is_terminal_stream(sys.stderr) and not arguments.quiet
         progress = Progress(_show if shown else _hide, time.monotonic, lambda: (screen_size() or (0, 80))[1])
-        copying = Copying(
-            far if arguments.source.startswith(":") else near,
-            far if arguments.target.startswith(":") else near,
+
+        def complain(words: str) -> None:
+            progress.end()
+            say(words)
+
+        copy = FileCopy(
+            there if arguments.source.startswith(":") else here,
+            there if arguments.target.startswith(":") else here,
             begin=progress.begin,
             advance=progress.advance,
             skip=_hide if arguments.quiet else say,
+            complain=complain,
         )
         paths = arguments.source.removeprefix(":"), arguments.target.removeprefix(":")
         try:
-            with _told_to_end() as told:
-                await copying.copy(*paths, recursive=arguments.recursive)
+            with _cancelled_by_signals() as received:
+                await copy.copy(*paths, recursive=arguments.recursive)
         except asyncio.CancelledError:
             progress.end()
-            number = told[0] if told else signal.SIGINT
+            number = received[0] if received else signal.SIGINT
             raise Failure(
                 f"interrupted: {arguments.source} is not copied completely"
-                f" ({copying.files} files are, {copying.bytes} bytes in all)",
+                f" ({copy.files} files are, {copy.bytes} bytes in all)",
                 128 + number,
             ) from None
         except (FileFailed, FileRefused) as error:
@@ -94,35 +76,33 @@ def cp(arguments: argparse.Namespace) -> int:
             raise Failure(words if where in words else f"{words}: {where}") from None
         finally:
             progress.end()
-        if arguments.output == "json":
-            tell_json({"files": copying.files, "bytes": copying.bytes})
-        return 0
+        if wants_json(arguments):
+            tell_json({"files": copy.files, "bytes": copy.bytes, "changed": copy.changed})
+        return ExitCode.FAILED if copy.changed else 0
 
     return perform(arguments, work, embedded=True)
 
 
 @contextlib.contextmanager
-def _told_to_end() -> Iterator[list[int]]:
-    """Have the task of this block cancelled by signals that end a program; gives the one that came.
+def _cancelled_by_signals() -> Iterator[list[int]]:
+    """Cancel the current task when a signal asks us to end; the list that is yielded has its number then.
 
-    ^C does the same without us.
+    For SIGINT asyncio does this itself.
     """
-    import asyncio
-
-    told: list[int] = []
+    received: list[int] = []
     loop, task = asyncio.get_running_loop(), asyncio.current_task()
     assert task is not None
 
     def on_signal(number: int) -> None:
-        told.append(number)
+        received.append(number)
         task.cancel()
 
-    for number in _ENDS:
+    for number in _END_SIGNALS:
         loop.add_signal_handler(number, on_signal, number)
     try:
-        yield told
+        yield received
     finally:
-        for number in _ENDS:
+        for number in _END_SIGNALS:
             loop.remove_signal_handler(number)
 
 
@@ -132,4 +112,168 @@ def _show(text: str) -> None:
 
 
 def _hide(text: str) -> None:
-    """Say nothing."""
+    """Drop a message."""
+
+
+class FileCopy:
+    """Copies a file, or a directory with everything in it, block by block and in bounded memory."""
+
+    def __init__(
+        self,
+        source: CopySide,
+        target: CopySide,
+        *,
+        begin: Callable[[str, int | None], None],
+        advance: Callable[[int], None],
+        skip: Callable[[str], None],
+        complain: Callable[[str], None],
+    ) -> None:
+        """
+        Args:
+            begin: Called before each file, with its name and size.
+            advance: Called with the number of bytes that were copied since the last call.
+            skip: Called with a message about each path that is left out.
+            complain: Called with a message about each file that changed while it was copied.
+        """
+        self._source = source
+        self._target = target
+        self._begin = begin
+        self._advance = advance
+        self._skip = skip
+        self._complain = complain
+        self.files = 0
+        self.bytes = 0
+        self.changed = 0
+        """Files whose size changed while they were copied."""
+
+    async def copy(self, path: str, to: str, *, recursive: bool) -> None:
+        """Copy ``path`` to ``to``, or into ``to`` if that is a directory, as the program ``cp`` does.
+
+        Raises:
+            Failure: The two paths do not allow it.
+            HoldfastError, OSError: A file could not be read or written.
+        """
+        path = path or "."
+        source, target = self._source.absolute(path), self._target.absolute(to)
+        kind = await self._source.kind(source)
+        if kind is PathKind.MISSING:
+            raise Failure(f"there is no file {path}")
+        if kind is PathKind.OTHER:
+            raise Failure(f"{path} is neither a file nor a directory")
+        there = await self._target.kind(target)
+        if there is PathKind.DIRECTORY:
+            target = os.path.join(target, os.path.basename(source) or "root")
+            there = await self._target.kind(target)
+        elif to.endswith("/") and kind is PathKind.FILE:
+            raise Failure(f"there is no directory {to}")
+        if self._source is self._target and target == source:
+            raise Failure(f"{path} and {to} are the same file")
+        if kind is PathKind.DIRECTORY:
+            if not recursive:
+                raise Failure(f"{path} is a directory; copy it with -r")
+            if there not in (PathKind.DIRECTORY, PathKind.MISSING):
+                raise Failure(f"{to} is there already and is not a directory")
+            if self._source is self._target and target.startswith(os.path.join(source, "")):
+                raise Failure(f"cannot copy {path} into itself")
+            await self._directory(source, target)
+        elif there is PathKind.DIRECTORY:
+            raise Failure(f"{target} is there already and is a directory")
+        else:
+            await self._file(source, target)
+
+    async def _directory(self, source: str, target: str) -> None:
+        # A list instead of recursion, which would limit how deep directories may be.
+        waiting = [(source, target)]
+        while waiting:
+            source, target = waiting.pop()
+            await self._target.make_directory(target)
+            for name in await self._source.names(source):
+                one, to = os.path.join(source, name), os.path.join(target, name)
+                kind = await self._source.kind(one)
+                if kind is PathKind.FILE:
+                    await self._file(one, to)
+                elif kind is not PathKind.DIRECTORY:
+                    self._skip(f"{one} is left out: it is neither a file nor a directory")
+                elif await self._source.is_link(one):
+                    self._skip(f"{one} is left out: it is a link to a directory")
+                else:
+                    waiting.append((one, to))
+
+    async def _file(self, source: str, target: str) -> None:
+        reader = await self._source.reader(source)
+        try:
+            size = await reader.size()
+            self._begin(os.path.basename(source), size)
+            writer = await self._target.writer(target, await self._source.mode(source))
+            try:
+                copied, now = await self._contents(reader, writer, size)
+                if copied < size and now != size:
+                    await writer.discard()
+                    self._change(
+                        f"{source} became shorter", f", from {size} bytes to {now}; it is not copied"
+                    )
+                    return
+                await writer.complete(copied)
+            except BaseException:
+                await writer.discard()
+                raise
+        finally:
+            reader.close()
+        self.files += 1
+        if now != size:
+            self._change(f"{source} became longer", f"; the copy has its first {size} bytes")
+
+    def _change(self, what: str, consequence: str) -> None:
+        self.changed += 1
+        self._complain(f"{what} while it was copied{consequence}")
+
+    async def _contents(self, reader: FileReader, writer: FileWriter, size: int) -> tuple[int, int]:
+        """Copy a file of that size; return the bytes copied, and the size that the file has at the end."""
+        offset, rest = 0, b""
+        while True:
+            end = min(offset + _AT_ONCE * BLOCK, size)
+            reads = [_block(reader, at, min(BLOCK, end - at)) for at in range(offset, end, BLOCK)]
+            if end == size:
+                reads.append(_block(reader, size, BLOCK))  # Empty, unless the file has grown.
+            blocks = await asyncio.gather(*reads)
+            if end == size:
+                rest = blocks.pop()
+            offset += await self._put(writer, offset, _beginning(blocks))
+            if offset < end or end == size:
+                break
+        if offset == size and not rest:
+            return offset, size
+        now = await reader.size()
+        if now == size == offset:
+            # A file of the kernel, as in /proc, has more bytes than its size says: read to its end.
+            while rest:
+                offset += await self._put(writer, offset, [rest])
+                rest = await _block(reader, offset, BLOCK)
+        return offset, now
+
+    async def _put(self, writer: FileWriter, offset: int, blocks: list[bytes]) -> int:
+        """Write consecutive blocks, of which only the last may be short; return the number of bytes."""
+        await asyncio.gather(*(writer.write(offset + n * BLOCK, block) for n, block in enumerate(blocks)))
+        count = sum(map(len, blocks))
+        self.bytes += count
+        self._advance(count)
+        return count
+
+
+def _beginning(blocks: list[bytes]) -> list[bytes]:
+    """Return the blocks up to the first that is not full: behind it there would be a hole."""
+    short = next((n for n, block in enumerate(blocks) if len(block) < BLOCK), len(blocks))
+    return blocks[: short + 1]
+
+
+async def _block(reader: FileReader, offset: int, length: int) -> bytes:
+    """Read ``length`` bytes from ``offset`` on; fewer only at the end of the file."""
+    data = await reader.read(offset, length)
+    if not data or len(data) == length:
+        return data
+    pieces, done = [data], len(data)
+    while data and done < length:
+        data = await reader.read(offset + done, length - done)
+        pieces.append(data)
+        done += len(data)
+    return b"".join(pieces)

@@ -1,4 +1,4 @@
-"""``holdfast doctor``: what works on this host, tried out, with the fix beside what does not."""
+"""``holdfast doctor``: tries out what works on this host, and names the fix for what does not."""
 
 from __future__ import annotations
 
@@ -13,34 +13,40 @@ import subprocess
 import sys
 import tempfile
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
 
 from holdfast import __version__
 from holdfast.config import MIB
+from holdfast.errors import HostUnfit
+from holdfast.host import proc
 from holdfast.host.files.kernel import IN_CREATE, Inotify
 from holdfast.host.info import host_info
 from holdfast.host.sandbox.ladder import Ladder
-from holdfast.host.warden import compiled
+from holdfast.host.shim import PROGRAM, compiled
 from holdfast.sandbox import Backing
+from holdfast.value import value
 
-from .report import in_colour, paint, printable, tell_json
-from .trials import Trial, try_out
+from .options import wants_json
+from .report import in_colour, paint, printable
+from .show import tell_json
+from .trials import TrialResult, try_out
 
 _PYTHON = (3, 11)
 
 _FILES_EACH = 4
-"""Descriptors of one process: two outputs, its input, its warden."""
+"""Descriptors that one process takes: two outputs, its input, its shim."""
 
 _FILES_ENOUGH = 4096
-"""Open files for about a thousand processes at once: fewer are soon used up."""
+"""Open files for about a thousand processes at once."""
 
 _PROCESSES_ENOUGH = 1024
-"""A command is two: itself and its warden."""
+"""Processes for about 500 commands at once: each has a shim beside it."""
 
 _SPACE_ENOUGH = 256 * MIB
 
 _SHORT = (errno.EMFILE, errno.ENFILE, errno.EAGAIN, errno.ENOMEM)
-"""What the system says if it is short of something."""
+"""Errors of a system that is short of a resource."""
+
+_NO_FACTS: Mapping[str, object] = {}
 
 _COLOURS = {"ok": "green", "no": "yellow", "FAILED": "red"}
 
@@ -50,8 +56,11 @@ _FIXES = {
         "run Linux 5.3 or later; in a container, one with --security-opt seccomp=unconfined"
         " or a profile that allows pidfd_open"
     ),
-    "compiler": "apt-get install gcc (or another C compiler), then install holdfast again",
-    "unfit": "install holdfast again on this machine: pip install --force-reinstall holdfast",
+    "unfit": (
+        "install holdfast again on this machine: pip install --force-reinstall holdfast; where there is no"
+        " wheel for it a C compiler helps (apt-get install gcc)"
+    ),
+    "program": "see nursery, above: that has to work first",
     "processes": "raise what the message names: ulimit -n 65536, ulimit -u 65536, or more memory",
     "terminals": "mount -t devpts -o ptmxmode=666 devpts /dev/pts && ln -sf pts/ptmx /dev/ptmx",
     "proc": "mount -t proc proc /proc, without the option hidepid",
@@ -76,9 +85,9 @@ _FIXES = {
 }
 
 
-@dataclass(frozen=True, slots=True)
+@value
 class Finding:
-    """One thing that was tried."""
+    """The result of one check."""
 
     name: str
     works: bool
@@ -87,20 +96,23 @@ class Finding:
     detail: str
     fix: str | None = None
     """What to do about it; None if it works."""
-    facts: Mapping[str, object] = field(default_factory=dict)
-    """Figures, for programs."""
+    facts: Mapping[str, object] = _NO_FACTS
+    """Details for programs that read the JSON."""
     weaknesses: Sequence[str] = ()
-    """What is not as good as it could be, and cannot be helped."""
+    """What is weaker than it could be, and cannot be changed on this host."""
 
     @property
     def word(self) -> str:
+        """The result in one word."""
         return "ok" if self.works else "FAILED" if self.essential else "no"
 
     @property
     def title(self) -> str:
+        """The name as people read it: ``open files`` for ``openFiles``."""
         return re.sub("[A-Z]", lambda letter: " " + letter[0].lower(), self.name)
 
     def document(self) -> dict[str, object]:
+        """Return the finding as JSON."""
         return {
             "name": self.name,
             "works": self.works,
@@ -113,10 +125,10 @@ class Finding:
 
 
 def doctor(arguments: argparse.Namespace) -> int:
-    """Print what was found; return 1 if something does not work that clients rely on."""
+    """Print all findings; return 1 if something that clients rely on does not work."""
     findings = list(examine())
     broken = [finding for finding in findings if finding.essential and not finding.works]
-    if arguments.output == "json":
+    if wants_json(arguments):
         documents = [finding.document() for finding in findings]
         tell_json({"version": __version__, "works": not broken, "findings": documents})
     else:
@@ -131,7 +143,7 @@ def doctor(arguments: argparse.Namespace) -> int:
 
 
 def lines(findings: list[Finding], *, colour: bool = False) -> Iterator[str]:
-    """The findings for people."""
+    """Yield the lines of the findings, for people."""
     width = max(len(finding.title) for finding in findings)
     for finding in findings:
         word = f"{finding.word:6}"
@@ -145,15 +157,15 @@ def lines(findings: list[Finding], *, colour: bool = False) -> Iterator[str]:
 
 
 def examine() -> Iterator[Finding]:
-    """Try everything."""
-    nursery = compiled()
-    ladder = Ladder(nursery)  # What it tries runs while the rest is looked at.
+    """Yield the findings, each as soon as it is known."""
+    fork_server = compiled()
+    ladder = Ladder(fork_server)  # Its trials run while we go on.
     try:
         yield _python()
         yield _kernel()
         yield _proc()
-        yield (grown := _nursery(nursery))
-        yield from _programs()
+        yield (grown := _fork_server(fork_server))
+        yield from _programs(grown)
         yield _open_files()
         yield _process_room()
         yield _file_watching()
@@ -167,7 +179,12 @@ def examine() -> Iterator[Finding]:
 
 
 def _finding(
-    name: str, trial: Trial, fix: str, *, essential: bool = True, facts: Mapping[str, object] | None = None
+    name: str,
+    trial: TrialResult,
+    fix: str,
+    *,
+    essential: bool = True,
+    facts: Mapping[str, object] | None = None,
 ) -> Finding:
     return Finding(
         name, trial.works, essential, trial.detail, None if trial.works else _FIXES[fix], facts or {}
@@ -176,7 +193,7 @@ def _finding(
 
 def _python(version: tuple[int, int, int] = sys.version_info[:3]) -> Finding:
     text = ".".join(map(str, version))
-    trial = Trial(version >= _PYTHON, f"{text}, at {sys.executable}")
+    trial = TrialResult(version >= _PYTHON, f"{text}, at {sys.executable}")
     return _finding("python", trial, "python", facts={"version": text, "path": sys.executable})
 
 
@@ -184,53 +201,56 @@ def _kernel() -> Finding:
     release = os.uname().release
     try:
         os.close(os.pidfd_open(os.getpid()))
-        trial = Trial(True, f"Linux {release}")
+        trial = TrialResult(True, f"Linux {release}")
     except OSError as error:
-        trial = Trial(False, f"Linux {release} has no pidfd_open: {error.strerror}")
+        trial = TrialResult(False, f"Linux {release} has no pidfd_open: {error.strerror}")
     return _finding("kernel", trial, "kernel", facts={"release": release})
 
 
 def _proc() -> Finding:
     try:
-        with open("/proc/self/stat"):
-            trial = Trial(True, "tells of processes")
+        proc.check()
+        trial = TrialResult(True, "tells of processes")
+    except HostUnfit as error:
+        trial = TrialResult(False, error.reason)
     except OSError as error:
-        trial = Trial(False, f"/proc cannot be read: {error.strerror}")
+        trial = TrialResult(False, str(error))
     return _finding("proc", trial, "proc")
 
 
-def _nursery(path: str | None) -> Finding:
+def _fork_server(path: str | None) -> Finding:
     facts = {"path": path}
     if path is None:
-        slower = Trial(False, "not compiled: its Python form is used, which is slower and sees no denials")
-        return _finding("nursery", slower, "compiler", essential=False, facts=facts)
+        missing = TrialResult(False, f"{PROGRAM} is missing or must not be run: without it no process starts")
+        return _finding("nursery", missing, "unfit", facts=facts)
     try:
-        # Without a socket it has nothing to do, and ends.
+        # Without a socket it exits at once.
         subprocess.run([path], stdin=subprocess.DEVNULL, capture_output=True, timeout=10, check=False)
     except (OSError, subprocess.SubprocessError) as error:
         fix = "processes" if getattr(error, "errno", None) in _SHORT else "unfit"
-        return _finding("nursery", Trial(False, str(error)), fix, essential=False, facts=facts)
-    return _finding("nursery", Trial(True, f"compiled, at {path}"), "compiler", essential=False, facts=facts)
+        return _finding("nursery", TrialResult(False, str(error)), fix, facts=facts)
+    return _finding("nursery", TrialResult(True, f"compiled, at {path}"), "unfit", facts=facts)
 
 
-def _programs() -> Iterator[Finding]:
-    """What is found out by starting programs."""
+def _programs(fork_server: Finding) -> Iterator[Finding]:
+    """Yield what is found out by starting programs."""
     seen = try_out()
     started = seen.processes.works
-    yield _finding("processes", seen.processes, "processes")
+    fix = "program" if fork_server.fix == _FIXES["unfit"] else "processes"
+    yield _finding("processes", seen.processes, fix)
     yield _finding("terminals", seen.terminals, "terminals" if started else "first")
     yield _finding("trees", seen.trees, "proc" if started else "first")
     names = sorted(seen.controllers)
     if names:
-        groups = Trial(True, f"limits of {' and '.join(names)} are kept by the kernel")
+        groups = TrialResult(True, f"limits of {' and '.join(names)} are kept by the kernel")
     else:
-        groups = Trial(
+        groups = TrialResult(
             False, "none may be made: limits of memory and processes are kept by looking, every 50 ms"
         )
     yield _finding("controlGroups", groups, "groups", essential=False, facts={"controllers": names})
     keeper = "cgroup" if "memory" in seen.controllers else "sampled"
     kept = "a control group" if keeper == "cgroup" else "looking"
-    memory = Trial(
+    memory = TrialResult(
         seen.memory.works,
         f"{seen.memory.detail}; kept by {kept}" if seen.memory.works else seen.memory.detail,
     )
@@ -251,7 +271,7 @@ def _open_files() -> Finding:
 
 
 def _process_room() -> Finding:
-    """Of the user, whom root is not limited to, and of the control group."""
+    """Compare the limits of the user, which do not apply to root, and of the control group."""
     soft = resource.getrlimit(resource.RLIMIT_NPROC)[0]
     bounds = [] if os.geteuid() == 0 or soft == resource.RLIM_INFINITY else [soft]
     bounds += _group_bounds()
@@ -260,14 +280,14 @@ def _process_room() -> Finding:
     return _finding("processLimit", trial, "tasks", essential=False, facts={"most": most})
 
 
-def _room(most: int | None, enough: int, each: int) -> Trial:
+def _room(most: int | None, enough: int, each: int) -> TrialResult:
     if most is None:
-        return Trial(True, "no limit")
-    return Trial(most >= enough, f"{most:,}, for about {most // each:,} programs at once")
+        return TrialResult(True, "no limit")
+    return TrialResult(most >= enough, f"{most:,}, for about {most // each:,} programs at once")
 
 
 def _group_bounds() -> Iterator[int]:
-    """How many processes our control group, and the one that a container sees as its root, may have."""
+    """Yield the limits of processes of our control group, and of the root that a container sees."""
     with contextlib.suppress(OSError), open("/proc/self/cgroup") as file:
         for line in file.read().splitlines():
             number, controllers, path = line.split(":", 2)
@@ -276,7 +296,7 @@ def _group_bounds() -> Iterator[int]:
             root = "/sys/fs/cgroup" if number == "0" else "/sys/fs/cgroup/pids"
             for folder in {root, f"{root}{path}".rstrip("/")}:
                 with contextlib.suppress(OSError, ValueError), open(f"{folder}/pids.max") as bound:
-                    yield int(bound.read())  # "max" is no number.
+                    yield int(bound.read())  # "max", for no limit, is no number.
 
 
 # Files.
@@ -290,19 +310,23 @@ def _file_watching() -> Finding:
     try:
         seen = _watch()
     except OSError as error:
-        return _finding("fileWatching", Trial(False, f"inotify: {error.strerror}"), "watching", facts=facts)
+        return _finding(
+            "fileWatching", TrialResult(False, f"inotify: {error.strerror}"), "watching", facts=facts
+        )
     if not seen:
-        return _finding("fileWatching", Trial(False, "a new file was not told"), "watching", facts=facts)
+        return _finding(
+            "fileWatching", TrialResult(False, "a new file was not told"), "watching", facts=facts
+        )
     watches = facts["maxUserWatches"]
     detail = "a new file was told" + (f"; {watches:,} files can be watched" if watches else "")
-    return _finding("fileWatching", Trial(True, detail), "watching", facts=facts)
+    return _finding("fileWatching", TrialResult(True, detail), "watching", facts=facts)
 
 
 def _watch() -> bool:
-    """Whether a new file in a watched directory is told."""
+    """Whether inotify reports a new file in a watched directory."""
     inotify = Inotify()
     try:
-        # Any directory will do that can be written; where there is none, the next check says so.
+        # Any writable directory will do.  If there is none, the next check reports it.
         with contextlib.ExitStack() as stack:
             place = stack.enter_context(tempfile.TemporaryDirectory(prefix="holdfast-doctor-"))
             folder = os.open(place, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
@@ -330,31 +354,33 @@ def _temporary() -> Iterator[Finding]:
             file.write(bytes(4096))
             file.flush()
     except OSError as error:
-        failed = Trial(False, f"{place} cannot be written: {error.strerror}")
+        failed = TrialResult(False, f"{place} cannot be written: {error.strerror}")
         yield _finding("temporaryFiles", failed, "temporary", facts=facts)
     else:
-        yield _finding("temporaryFiles", Trial(True, f"{place} can be written"), "temporary", facts=facts)
+        yield _finding(
+            "temporaryFiles", TrialResult(True, f"{place} can be written"), "temporary", facts=facts
+        )
     try:
         free = shutil.disk_usage(place).free
     except OSError as error:
-        failed = Trial(False, f"{place}: {error.strerror}")
+        failed = TrialResult(False, f"{place}: {error.strerror}")
         yield _finding("diskSpace", failed, "space", essential=False, facts={**facts, "freeBytes": None})
         return
-    space = Trial(free >= _SPACE_ENOUGH, f"{free // MIB:,} MiB free in {place}")
+    space = TrialResult(free >= _SPACE_ENOUGH, f"{free // MIB:,} MiB free in {place}")
     yield _finding("diskSpace", space, "space", essential=False, facts={**facts, "freeBytes": free})
 
 
 # Sandboxes.
 
 
-def _sandboxes(ladder: Ladder, nursery: Finding) -> Iterator[Finding]:
+def _sandboxes(ladder: Ladder, fork_server: Finding) -> Iterator[Finding]:
     best = ladder.guarantees
     for way, reason in ladder.findings.items():
-        trial = Trial(not reason, reason or "works")
-        fix = None if trial.works else _sandbox_fix(way, nursery)
+        trial = TrialResult(not reason, reason or "works")
+        fix = None if trial.works else _sandbox_fix(way, fork_server)
         yield Finding(way.value, trial.works, False, trial.detail, fix)
     if best.backing is None:
-        trial = Trial(False, "none: whoever asks for a sandbox is refused")
+        trial = TrialResult(False, "none: whoever asks for a sandbox is refused")
         yield _finding("sandboxes", trial, "sandboxes", facts={"keptBy": None})
         return
     protection = best.protection.name.lower()
@@ -368,7 +394,7 @@ def _sandboxes(ladder: Ladder, nursery: Finding) -> Iterator[Finding]:
     yield Finding("sandboxes", True, True, detail, facts=facts, weaknesses=best.weaknesses)
 
 
-def _sandbox_fix(way: Backing, nursery: Finding) -> str:
+def _sandbox_fix(way: Backing, fork_server: Finding) -> str:
     if way is Backing.LANDLOCK:
         return _FIXES["landlock"]
-    return nursery.fix or _FIXES["bwrap" if shutil.which("bwrap") is None else "namespaces"]
+    return fork_server.fix or _FIXES["bwrap" if shutil.which("bwrap") is None else "namespaces"]

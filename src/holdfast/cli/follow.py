@@ -1,12 +1,12 @@
-"""A process followed by its user: its output to ours, our input to its, signals and sizes, to its end.
+"""Follows a process in the foreground: output, input, signals and terminal sizes, until it ends.
 
-One loop for ``run``, ``exec`` and ``attach``, near and far.
+``run``, ``exec`` and ``attach`` share this, on a server and without one.
 
 What must hold:
 
-1. Standard output and standard error carry what the process said and nothing else.
-2. Nothing is read ahead of what the other side takes: neither output nor input gathers here.
-3. Whichever way it ends, the tasks have ended before ``follow`` returns.
+1. Standard output and standard error carry the output of the process and nothing else.
+2. Nothing is read faster than it can be passed on, so neither output nor input piles up here.
+3. However it ends, all tasks have ended before ``follow`` returns.
 """
 
 from __future__ import annotations
@@ -16,81 +16,81 @@ import contextlib
 import os
 import signal
 from collections.abc import AsyncIterator, Coroutine, Iterable
-from typing import TYPE_CHECKING, NamedTuple
 
+from holdfast.api.handle import Handle
 from holdfast.errors import OutputGap, StdinFailed
 from holdfast.model import Chunk, Outcome, Size
+from holdfast.value import value
 
-from . import describe, terminal
-from .codes import code_of, remark
-from .failure import BROKEN_PIPE, OWN
-from .inlet import Inlet
-from .keys import Scan
-from .report import say
-from .sink import Sink
-
-if TYPE_CHECKING:
-    from holdfast.api.handle import Handle
+from . import terminal
+from .explain import code_of, command, remark
+from .keys import KeyScanner
+from .report import ExitCode, say
+from .show import outcome_document, usage_document
+from .streams import DescriptorReader, OutputSink
 
 _AGAIN = 2.0
 """Seconds within which a second ^C means that the first was not enough."""
 
 _LINGER = 2.0
-"""Seconds of silence after the exit that end the wait for output which somebody else holds open."""
+"""Seconds of silence after the exit that end the wait for output, if others hold it open."""
 
 _REDRAWN = 0.3
-"""Seconds in which a program draws its screen for another size, if it ever does."""
+"""Seconds in which a program redraws its screen for another size, if it does so at all."""
 
 _DRAWN = 0.05
-"""Seconds of silence after which a screen is complete; who draws may overlook what happens meanwhile."""
+"""Seconds of silence after which a screen is complete.  A program that draws may miss a further change."""
 
-_ENDS = (signal.SIGTERM, signal.SIGHUP)
+_END_SIGNALS = (signal.SIGTERM, signal.SIGHUP)
 
 
-class Manner(NamedTuple):
-    """How a process is followed.  No dataclass: to make one takes milliseconds of each start."""
+@value
+class Manner:
+    """How a process is followed."""
 
     stdin: bool = False
-    """Pass on what comes on standard input."""
+    """Pass our standard input on to it."""
     raw: bool = False
-    """It has a terminal, and so have we: pass on each key, and the size."""
+    """It has a terminal, and so do we: pass on each key, and changes of the size."""
     keys: bytes = b""
-    """What leaves it, if it is kept."""
+    """The detach keys.  They leave the process running, if it is kept."""
     kept: bool = False
-    """Whether it can be left."""
+    """Whether it goes on when it is left."""
     ours: bool = True
-    """Whether it ends when we are told to end."""
+    """Whether a signal that ends us ends the process, too."""
     redraw: int | None = None
-    """Once the output up to this number was seen, have what is on its terminal drawn anew."""
+    """Have the program redraw its screen once the output up to this number was shown; 0 for at once."""
     grace: float = 5.0
-    """Seconds it has to end, once it is asked to."""
+    """Seconds between the request to end and the kill."""
     json: bool = False
+    """Write output and end as lines of JSON."""
     quiet: bool = False
+    """Print no messages of our own."""
 
 
 async def follow(handle: Handle, manner: Manner, first: Iterable[Chunk] = ()) -> int:
-    """Follow a process until it has ended, or is left; give the exit code.
+    """Follow a process until it has ended, or the user leaves it; return the exit code.
 
     Args:
-        first: What is to be seen before anything else.
+        first: Output to write before that of the handle.
 
     Raises:
-        HoldfastError: It cannot be followed any further.
+        HoldfastError: It cannot be followed any further, for example because the connection is lost.
     """
-    following = Following(handle, manner, asyncio.get_running_loop(), first)
+    process = ForegroundProcess(handle, manner, asyncio.get_running_loop(), first)
     try:
         if not manner.raw:
-            return await following.to_end(None)
+            return await process.to_end(None)
         with terminal.raw(0) as screen:
-            return await following.to_end(screen)
+            return await process.to_end(screen)
     finally:
-        following.close()
-        if following.last_words and not manner.quiet:
-            say(following.last_words)
+        process.close()
+        if process.last_message and not manner.quiet:
+            say(process.last_message)
 
 
-class Following:
-    """One process, while it is followed."""
+class ForegroundProcess:
+    """A process while it is followed, with the tasks that do so."""
 
     def __init__(
         self, handle: Handle, manner: Manner, loop: asyncio.AbstractEventLoop, first: Iterable[Chunk]
@@ -100,24 +100,28 @@ class Following:
         self._loop = loop
         self._screen: terminal.Terminal | None = None
         self._first = first
-        self._sink = Sink(loop, json=manner.json)
-        self._heard = 0  # Pieces of output.
-        self._heard_more = asyncio.Event()
-        self._missing: str | None = None  # Words about output that nobody has any more.
-        self._incomplete = False  # Whether that is a failure.
-        self._told: asyncio.Future[None] = loop.create_future()  # Its output has ended.
+        self._sink = OutputSink(loop, json=manner.json)
+        self._chunk_count = 0
+        self._chunk_arrived = asyncio.Event()
+        self._gap: str | None = None  # A message about output that was lost.
+        self._is_incomplete = False  # Whether the gap makes this a failure.
+        self._output_ended: asyncio.Future[None] = loop.create_future()
         self._done: asyncio.Future[int] = loop.create_future()
         self._tasks: set[asyncio.Task[None]] = set()
         self._signals: asyncio.Queue[int] = asyncio.Queue()
-        self._asked = 0  # How often we were told to end.
-        self._asked_at = float("-inf")
-        self.last_words: str | None = None
-        """What to tell once the terminal is as it was."""
+        self._end_requests = 0  # How often a signal asked us to end.
+        self._end_requested_at = float("-inf")
+        self.last_message: str | None = None
+        """A message for the user, to be printed when the terminal is no longer raw."""
 
     async def to_end(self, screen: terminal.Terminal | None) -> int:
-        """Follow it; ``screen`` is our terminal, if it is raw."""
+        """Follow the process; return the exit code.
+
+        Args:
+            screen: Our terminal, if it is in raw mode.
+        """
         self._screen = screen
-        caught = [signal.SIGINT, signal.SIGQUIT, *_ENDS]
+        caught = [signal.SIGINT, signal.SIGQUIT, *_END_SIGNALS]
         if screen is not None:
             caught += [signal.SIGWINCH, signal.SIGCONT]
         for number in caught:
@@ -125,7 +129,7 @@ class Following:
         try:
             self._begin(self._pass_output())
             self._begin(self._await_end())
-            self._begin(self._obey())
+            self._begin(self._handle_signals())
             if self._manner.stdin:
                 self._begin(self._pass_input())
             return await self._done
@@ -137,7 +141,7 @@ class Following:
                 self._loop.remove_signal_handler(number)
 
     def close(self) -> None:
-        """Let go of what was opened here."""
+        """Close what was opened here."""
         self._sink.close()
 
     def _begin(self, work: Coroutine[None, None, None]) -> None:
@@ -150,9 +154,9 @@ class Following:
         if error is not None and not self._done.done():
             self._done.set_exception(error)
 
-    def _finish(self, code: int, words: str | None = None) -> None:
+    def _finish(self, code: int, message: str | None = None) -> None:
         if not self._done.done():
-            self.last_words = words
+            self.last_message = message
             self._done.set_result(code)
 
     # Output.
@@ -160,65 +164,65 @@ class Following:
     async def _pass_output(self) -> None:
         try:
             for chunk in self._first:
-                await self._sink.pass_on(chunk)
+                await self._sink.write_chunk(chunk)
             redraw = self._manner.redraw if self._screen is not None else None
             if redraw == 0:
                 self._begin(self._redraw())
             async for chunk in self._chunks():
-                self._heard += 1
-                self._heard_more.set()
-                await self._sink.pass_on(chunk)
+                self._chunk_count += 1
+                self._chunk_arrived.set()
+                await self._sink.write_chunk(chunk)
                 if redraw and chunk.seq >= redraw:
                     redraw = None
                     self._begin(self._redraw())
         except BrokenPipeError:
             if self._manner.ours:
                 await self._handle.end()
-            self._finish(BROKEN_PIPE)
+            self._finish(ExitCode.BROKEN_PIPE)
         else:
-            self._told.set_result(None)
+            self._output_ended.set_result(None)
 
     async def _chunks(self) -> AsyncIterator[Chunk]:
-        """What it says, past what is missing: that is told at the end."""
+        """Yield the output.  A gap does not end it; a message at the end reports it."""
         while True:
             try:
                 async for chunk in self._handle.chunks():
                     yield chunk
             except OutputGap as gap:
-                self._missing = str(gap)
-                # Whoever comes later finds the beginning gone, as a rule.
-                self._incomplete = self._incomplete or self._manner.ours or self._heard > 0
+                self._gap = str(gap)
+                # For a process that was found, a missing beginning is normal.
+                self._is_incomplete = self._is_incomplete or self._manner.ours or self._chunk_count > 0
             else:
                 return
 
     async def _await_end(self) -> None:
         outcome = await self._handle.wait()
-        words = None
-        while not self._told.done():
-            heard = self._heard
-            done, _ = await asyncio.wait((self._told,), timeout=_LINGER)
-            if not done and heard == self._heard and not self._sink.busy:
-                words = "its output is held open by others whom it has started; they are not waited for"
+        message = None
+        while not self._output_ended.done():
+            count = self._chunk_count
+            done, _ = await asyncio.wait((self._output_ended,), timeout=_LINGER)
+            if not done and count == self._chunk_count and not self._sink.busy:
+                message = "its output is held open by others whom it has started; they are not waited for"
                 break
-        code = OWN if self._incomplete else code_of(outcome)
+        code = ExitCode.FAILED if self._is_incomplete else code_of(outcome)
         if self._manner.json:
-            await self._tell_end(outcome)
-            words = words or self._missing
+            await self._write_end(outcome)
+            message = message or self._gap
         else:
-            words = self._missing or remark(outcome) or words
-        self._finish(code, words)
+            message = self._gap or remark(outcome) or message
+        self._finish(code, message)
 
-    async def _tell_end(self, outcome: Outcome) -> None:
+    async def _write_end(self, outcome: Outcome) -> None:
         document = {
             "name": self._handle.name,
             "exitCode": code_of(outcome),
-            "outcome": describe.outcome(outcome),
-            "usage": describe.usage(self._handle.usage),
+            "outcome": outcome_document(outcome),
+            "usage": usage_document(self._handle.usage),
         }
         try:
-            await self._sink.tell(document)
+            await self._sink.write_document(document)
         except BrokenPipeError:
-            self._finish(BROKEN_PIPE)
+            self._finish(ExitCode.BROKEN_PIPE)
 
     # Input.
 
@@ -226,42 +230,43 @@ class Following:
         stdin = self._handle.stdin
         if stdin is None:
             return
-        inlet = Inlet(0, self._loop)
-        scan = Scan(self._manner.keys if self._manner.raw else b"", listens=not self._manner.kept)
+        reader = DescriptorReader(0, self._loop)
+        keys = self._manner.keys if self._manner.raw else b""
+        scanner = KeyScanner(keys, passes_keys=not self._manner.kept)
         try:
-            while data := await inlet.read():
-                passed, found = scan.feed(data)
+            while data := await reader.read():
+                passed, found = scanner.feed(data)
                 if passed:
                     stdin.write(passed)
                     await stdin.drain()
                 if found:
                     self._leave()
-            if rest := scan.rest():
+            if rest := scanner.rest():
                 stdin.write(rest)
             stdin.write_eof()
             await stdin.wait_closed()
         except (BrokenPipeError, StdinFailed):
-            pass  # It takes no more; that is its affair, and its end will be told.
+            pass  # It reads no more input.  That is no failure of ours, and its end will be reported.
 
     def _leave(self) -> None:
         name = self._handle.name
         if self._manner.kept:
-            self._finish(0, f"left {name} running; 'holdfast attach {name}' comes back")
+            self._finish(0, f"left {name} running; '{command('attach', name)}' comes back")
         else:
             os.write(2, b"\r\nholdfast: there is nothing to detach from: the process ends with this one\r\n")
 
     # Signals.
 
-    async def _obey(self) -> None:
+    async def _handle_signals(self) -> None:
         if self._screen is not None:
-            await self._resize()  # It may have changed since the start.
+            await self._resize()  # The size may have changed since the process was started.
         while True:
             number = await self._signals.get()
             if number == signal.SIGWINCH:
                 await self._resize()
             elif number == signal.SIGCONT:
                 assert self._screen is not None
-                self._screen.raw()  # Whoever was in front meanwhile may have changed it.
+                self._screen.raw()  # The shell that was in the foreground meanwhile has changed the mode.
                 await self._resize()
             elif number == signal.SIGQUIT:
                 self._begin(self._handle.send_signal(number))
@@ -278,10 +283,10 @@ class Following:
             await self._handle.resize(Size(*size))
 
     async def _redraw(self) -> None:
-        """Have a full-screen program draw everything: one that draws nothing is not disturbed.
+        """Have a full-screen program draw its whole screen; a program that draws nothing is not disturbed.
 
-        Programs are told of a size only if it is another one, and some draw only if it
-        still is when they look: it stays another one until they have drawn for it.
+        The kernel reports only a size that differs from the last one, and some programs draw only if it
+        still differs when they look.  So the size stays different until the program has drawn.
         """
         size = terminal.screen_size()
         if size is None:
@@ -291,39 +296,38 @@ class Following:
         with contextlib.suppress(TimeoutError):
             async with asyncio.timeout(_REDRAWN):
                 silence = _REDRAWN
-                while await self._speaks(silence):
+                while await self._has_output_within(silence):
                     silence = _DRAWN
         await self._resize()
 
-    async def _speaks(self, seconds: float) -> bool:
-        """Whether it says something within that time."""
-        self._heard_more.clear()
+    async def _has_output_within(self, seconds: float) -> bool:
+        self._chunk_arrived.clear()
         with contextlib.suppress(TimeoutError):
             async with asyncio.timeout(seconds):
-                return await self._heard_more.wait()
+                return await self._chunk_arrived.wait()
         return False
 
     def _interrupt(self) -> None:
-        """^C: pass it on; a second one soon after ends the process, a third one does not wait for that."""
+        """Handle ^C: pass the first one on; the second ends the process; the third does not wait for that."""
         now = self._loop.time()
-        if now - self._asked_at > _AGAIN:
-            self._asked = 0
-        self._asked_at = now
-        self._asked += 1
-        if self._asked == 1:
+        if now - self._end_requested_at > _AGAIN:
+            self._end_requests = 0
+        self._end_requested_at = now
+        self._end_requests += 1
+        if self._end_requests == 1:
             self._begin(self._handle.send_signal(signal.SIGINT))
-        elif self._asked == 2:
+        elif self._end_requests == 2:
             self._begin(self._end(self._manner.grace))
         else:
             self._finish(128 + signal.SIGINT)
 
     def _stop(self, number: int) -> None:
-        """Asked to end: so is the process; again, and it is not asked; a third time, and we do not wait."""
-        self._asked += 1
-        if self._asked > 2:
+        """Handle a request to end: end the process, the second time without grace, the third time leave."""
+        self._end_requests += 1
+        if self._end_requests > 2:
             self._finish(128 + number)
         else:
-            self._begin(self._end(self._manner.grace if self._asked == 1 else 0.0))
+            self._begin(self._end(self._manner.grace if self._end_requests == 1 else 0.0))
 
     async def _end(self, grace: float) -> None:
         await self._handle.end(grace)

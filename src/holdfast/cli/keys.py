@@ -1,23 +1,23 @@
-"""The keys that leave a process without ending it: how they are written, and how they are found (pure).
+"""The detach keys: how they are written, and how they are found in what is typed (pure).
 
 What must hold:
 
 1. Without the keys, what goes in comes out, in order, each byte once.
-2. Bytes that may be the beginning of the keys are held back, and no others.
-3. Nothing is held back by a scan that only listens.
+2. Only bytes that may be the beginning of the keys are held back.
+3. A scanner that passes the keys holds nothing back.
 """
 
 from __future__ import annotations
 
 import argparse
 
-DEFAULT = "ctrl-p,ctrl-q"
+DEFAULT_DETACH_KEYS = "ctrl-p,ctrl-q"
 
 _PUNCTUATION = {"@": 0, "[": 27, "\\": 28, "]": 29, "^": 30, "_": 31}
 
 
 def detach_keys(text: str) -> bytes:
-    """The bytes of keys such as ``ctrl-p,ctrl-q``; nothing for no keys at all.
+    """Parse keys such as ``ctrl-p,ctrl-q``; return their bytes, none for the empty text.
 
     Raises:
         argparse.ArgumentTypeError: There is no such key.
@@ -38,25 +38,27 @@ def _key(name: str) -> int:
             return _PUNCTUATION[letter]
     raise argparse.ArgumentTypeError(
         f"{name!r} is not a key; write single characters and ctrl-LETTER with commas between,"
-        f" for example {DEFAULT}"
+        f" for example {DEFAULT_DETACH_KEYS}"
     )
 
 
-class Scan:
-    """Looks for a sequence of keys in what is typed."""
+class KeyScanner:
+    """Finds a sequence of keys in the bytes that are typed."""
 
-    __slots__ = ("_held", "_keys", "_listens")
-
-    def __init__(self, keys: bytes, *, listens: bool = False) -> None:
-        """With ``listens`` everything passes at once, also the keys; they are only noticed."""
+    def __init__(self, keys: bytes, *, passes_keys: bool = False) -> None:
+        """
+        Args:
+            keys: The sequence; empty to find nothing.
+            passes_keys: Pass on everything at once, the keys too, and only report them.
+        """
         self._keys = keys
-        self._listens = listens
-        self._held = 0  # How many of the keys have come.
+        self._passes_keys = passes_keys
+        self._held = 0  # How many of the keys were typed so far.
 
     def feed(self, data: bytes) -> tuple[bytes, bool]:
-        """What is to be passed on, and whether the keys have come; what was typed after them is dropped.
+        """Return the bytes to pass on, and whether the keys were found.
 
-        A scan that listens goes on after the keys, and drops nothing.
+        Bytes behind the keys are dropped, unless the scanner passes the keys.
         """
         keys = self._keys
         if not keys:
@@ -65,22 +67,22 @@ class Scan:
         found = False
         for byte in data:
             kept = keys[: self._held] + bytes((byte,))
-            fits = _longest(kept, keys)
+            fits = _longest_match(kept, keys)
             passed += kept[: len(kept) - fits]
             self._held = fits
             if fits == len(keys):
                 self._held = 0
                 found = True
-                if not self._listens:
+                if not self._passes_keys:
                     return bytes(passed), True
-        return (data, found) if self._listens else (bytes(passed), found)
+        return (data, found) if self._passes_keys else (bytes(passed), found)
 
     def rest(self) -> bytes:
-        """What is held back, at the end of what is typed."""
+        """Return the bytes that are held back, at the end of the input."""
         held, self._held = self._held, 0
-        return b"" if self._listens else self._keys[:held]
+        return b"" if self._passes_keys else self._keys[:held]
 
 
-def _longest(text: bytes, keys: bytes) -> int:
-    """How many of the keys the end of the text has: the most that fit."""
+def _longest_match(text: bytes, keys: bytes) -> int:
+    """Return the largest number of keys that ``text`` ends with."""
     return next(size for size in range(min(len(text), len(keys)), -1, -1) if text.endswith(keys[:size]))

@@ -1,8 +1,9 @@
-"""The command line: arguments in, a command run.
+"""The entry point: the table of commands, and how the chosen one is loaded, parsed and run.
 
-Nothing is imported here that the shortest command does not need: how long a program
-takes to start is what its users wait for.  The modules of commands are imported when
-their command is named; what is heavy, they import when they have to.
+How long a program takes to start is what its users wait for.  So the modules of a command are imported
+when the command is chosen, and nowhere else in this folder is anything imported late: every other module
+has its imports at its top.  A command has its options in one module and its work in another, because help
+and complaints about arguments need no event loop.
 """
 
 from __future__ import annotations
@@ -10,95 +11,130 @@ from __future__ import annotations
 import argparse
 import gc
 import os
+import signal
 import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from importlib import import_module
-from typing import NamedTuple
+from typing import Any
 
-from holdfast import __version__
+from holdfast.value import value
 
-from .failure import BROKEN_PIPE, INTERRUPTED, OWN, Failure
-from .options import Parser, add_output
-
-Run = Callable[[argparse.Namespace], int]
+from .options import HelpFormatter, Parser
+from .report import ExitCode, Failure, say
 
 
-class Command(NamedTuple):
-    """One command: where it is, and what it is for."""
+@value
+class Command:
+    """One command.  Its functions are named as ``module:function``, with a module of this folder."""
 
-    module: str
-    configure: str
-    """A function there that adds its options; of a module that is heavy, one of ours."""
+    options: str
+    """Adds the options of the command to a ``Parser``."""
     run: str
+    """Takes the parsed arguments, does the work, returns the exit code."""
     help: str
+    runs_program: bool = False
+    """Whether what follows ``--`` is the command line of another program."""
 
 
 COMMANDS = {
-    "run": Command("run", "configure_run", "run", "run a program; with a server it is kept there"),
-    "exec": Command("run", "configure_exec", "execute", "run a program that ends with this command"),
-    "attach": Command("attach", "configure", "attach", "follow a process of a server"),
-    "ps": Command("ps", "configure", "ps", "show the processes of a server"),
-    "logs": Command("logs", "configure", "logs", "print what a process said"),
-    "wait": Command("wait", "configure", "wait", "wait for the end of processes"),
-    "kill": Command("signals", "configure_kill", "kill", "end processes and everything they have started"),
-    "signal": Command("signals", "configure_signal", "signal", "send a signal to a process"),
-    "write": Command("write", "configure_write", "write", "write to the input of a process"),
-    "resize": Command("write", "configure_resize", "resize", "give the terminal of a process another size"),
-    "cp": Command("cp", "configure", "cp", "copy files between here and a server"),
-    "serve": Command("serve", "configure", "serve", "serve processes to programs"),
-    "token": Command("token", "configure", "token", "make a token for a client of a server"),
-    "doctor": Command("doctor", "", "doctor", "try out what works on this host"),
-    "schema": Command("schema", "", "schema", "print the messages of an endpoint as a schema"),
-    "completion": Command(
-        "completion", "configure", "completion", "print a script that completes for a shell"
+    "run": Command(
+        "run_options:configure_run",
+        "run:run",
+        "run a program; with a server it is kept there",
+        runs_program=True,
     ),
-    "version": Command("", "", "", "print the version"),
+    "exec": Command(
+        "run_options:configure_exec",
+        "run:execute",
+        "run a program that ends with this command",
+        runs_program=True,
+    ),
+    "attach": Command("process_options:configure_attach", "attach:attach", "follow a process of a server"),
+    "ps": Command("process_options:configure_ps", "processes:ps", "show the processes of a server"),
+    "logs": Command("process_options:configure_logs", "attach:logs", "print what a process said"),
+    "wait": Command("process_options:configure_wait", "processes:wait", "wait for the end of processes"),
+    "kill": Command(
+        "process_options:configure_kill",
+        "processes:kill",
+        "end processes and everything they have started",
+    ),
+    "signal": Command(
+        "process_options:configure_signal", "processes:send_signal", "send a signal to a process"
+    ),
+    "write": Command("process_options:configure_write", "processes:write", "write to the input of a process"),
+    "resize": Command(
+        "process_options:configure_resize",
+        "processes:resize",
+        "give the terminal of a process another size",
+    ),
+    "cp": Command("process_options:configure_cp", "cp:cp", "copy files between here and a server"),
+    "serve": Command("serve_options:configure", "serve:serve", "serve processes to programs"),
+    "token": Command("options:configure_token", "token:token", "make a token for a client of a server"),
+    "doctor": Command("options:configure_doctor", "doctor:doctor", "try out what works on this host"),
+    "schema": Command(
+        "options:configure_schema", "schema:schema", "print the messages of an endpoint as a schema"
+    ),
+    "completion": Command(
+        "options:configure_completion",
+        "completion:completion",
+        "print a script that completes for a shell",
+    ),
+    "version": Command("options:configure_version", "overview:version", "print the version"),
 }
 
 
+def load(place: str) -> Any:
+    """Import a module of this folder, and return something in it; ``place`` is ``module:name``."""
+    module, _, name = place.partition(":")
+    return getattr(import_module(f"{__package__}.{module}"), name)
+
+
 def main(argv: Sequence[str] | None = None) -> int:
-    """Run the command line; return the exit code."""
+    """Run a command line, that of this program by default; return the exit code."""
     if argv is not None:
         return run(argv)
+    # A parent that ignores SIGCHLD passes that on to us, and then the kernel keeps no exit codes of children.
+    signal.signal(signal.SIGCHLD, signal.SIG_DFL)
     if sys.argv[1:2] in (["run"], ["exec"]):
-        # The collector finds nothing while we import, and takes a twentieth of the time; see ``run``.
+        # While modules are imported the collector finds nothing, and takes 5 % of the time.  ``run.py``
+        # enables it again.
         gc.disable()
     return run(sys.argv[1:])
 
 
 def run(argv: Sequence[str]) -> int:
-    """Run one command, with its failures told to the user."""
+    """Run a command line and report its failure, if any, to the user; return the exit code.
+
+    Raises:
+        SystemExit: The arguments cannot be understood, or ask for help.
+    """
     try:
         if any("\0" in each for each in argv):
             raise Failure("an argument has a NUL in it, which no name, path or program can have")
         arguments = parse(list(argv))
-        code = int(arguments.run(arguments))
+        code = int(load(arguments.run)(arguments))
         if sys.stdout is not None:
             sys.stdout.flush()
     except Failure as failure:
-        from .report import say
-
         say(str(failure))
         return failure.code
     except KeyboardInterrupt:
-        return INTERRUPTED
+        return ExitCode.INTERRUPTED
     except BrokenPipeError:
-        # Whoever read our output has had enough.
-        _silence()
-        return BROKEN_PIPE
+        # The reader of our output has closed it.
+        _discard_output()
+        return ExitCode.BROKEN_PIPE
     except OSError as error:
-        # What is left, as a rule: our output, which goes to a disk that is full.
-        from .report import say
-
+        # Commands handle what they expect.  What is left is our output, for example to a disk that is full.
         what = f"cannot use {os.fsdecode(error.filename)}" if error.filename else "cannot write the output"
         say(f"{what}: {error.strerror or error}")
-        _silence()
-        return OWN
+        _discard_output()
+        return ExitCode.FAILED
     return code
 
 
-def _silence() -> None:
-    """Have what was not written yet go nowhere: the interpreter would complain of it at the end."""
+def _discard_output() -> None:
+    """Discard what is still buffered: the interpreter would fail to write it at exit, and complain."""
     if sys.stdout is not None:
         fd = os.open(os.devnull, os.O_WRONLY)
         os.dup2(fd, sys.stdout.fileno())
@@ -106,24 +142,29 @@ def _silence() -> None:
 
 
 def parse(argv: Sequence[str]) -> argparse.Namespace:
-    """What was asked for; ends with a complaint if that cannot be understood."""
-    argv = _server_behind(argv)
+    """Parse a command line; ``run`` of the result is the function that does the work.
+
+    Raises:
+        SystemExit: The arguments cannot be understood, or ask for help.
+    """
+    argv = _with_server_after_command(argv)
     name = argv[0] if argv else ""
     if name not in COMMANDS:
-        return _parser_of_none(name).parse_args(argv)
-    parser = Parser(prog=f"holdfast {name}", allow_abbrev=False)
-    _configure(parser, name)
-    if COMMANDS[name].module != "run" or "--" not in argv:
+        without_command: argparse.Namespace = load("overview:parse_without_command")(argv)
+        return without_command
+    parser = Parser(prog=f"holdfast {name}", allow_abbrev=False, formatter_class=HelpFormatter)
+    configure(parser, name)
+    if not COMMANDS[name].runs_program or "--" not in argv:
         return parser.parse_args(argv[1:])
-    # What follows the first mark is the program's, whatever it looks like.
+    # What follows the first ``--`` belongs to the program, even if it looks like an option of ours.
     mark = argv.index("--")
     arguments = parser.parse_args(argv[1:mark])
     arguments.argv = [*arguments.argv, *argv[mark if arguments.argv else mark + 1 :]]
     return arguments
 
 
-def _server_behind(argv: Sequence[str]) -> Sequence[str]:
-    """The same with the server behind the command, if it was named before it, as docker's users do."""
+def _with_server_after_command(argv: Sequence[str]) -> Sequence[str]:
+    """Move ``-H URL`` from before the command, where users of docker write it, to after it."""
     first = argv[0] if argv else ""
     size = 2 if first in ("-H", "--url") else 1 if first.startswith(("-H", "--url=")) else 0
     if size and len(argv) > size and argv[size] in COMMANDS:
@@ -131,95 +172,8 @@ def _server_behind(argv: Sequence[str]) -> Sequence[str]:
     return argv
 
 
-def parser() -> argparse.ArgumentParser:
-    """A parser of all commands with all their options."""
-    top, commands = _top()
-    for name, command in COMMANDS.items():
-        _configure(commands.add_parser(name, help=command.help, allow_abbrev=False), name)
-    return top
-
-
-def _parser_of_none(name: str) -> argparse.ArgumentParser:
-    """A parser that knows commands by their names only: for help, and for what is no command."""
-    top, commands = _top()
-    for each, command in COMMANDS.items():
-        commands.add_parser(each, help=command.help)
-    if name and not name.startswith("-"):
-        from difflib import get_close_matches
-
-        close = get_close_matches(name, COMMANDS, 1)
-        top.error(f"there is no command {name!r}" + (f"; did you mean {close[0]!r}?" if close else ""))
-    return top
-
-
-def _top() -> tuple[Parser, argparse._SubParsersAction[Parser]]:
-    top = Parser(
-        prog="holdfast",
-        description="Runs processes, here or on a server: 'holdfast run -- ls' is a beginning.",
-        epilog="'holdfast COMMAND --help' explains a command.  $HOLDFAST_URL names a server for all of them.",
-    )
-    top.add_argument("--version", action="version", version=f"holdfast {__version__}")
-    return top, top.add_subparsers(title="commands", metavar="COMMAND", required=True, parser_class=Parser)
-
-
-def _configure(parser: Parser, name: str) -> None:
-    command = COMMANDS[name]
-    parser.formatter_class = argparse.RawDescriptionHelpFormatter
-    parser.set_defaults(run=_version if name == "version" else _runner(command))
-    if command.configure:
-        getattr(import_module(f"holdfast.cli.{command.module}"), command.configure)(parser)
-    elif name in _LIGHT:
-        _LIGHT[name](parser)
-
-
-def _runner(command: Command) -> Run:
-    def run(arguments: argparse.Namespace) -> int:
-        found: Run = getattr(import_module(f"holdfast.cli.{command.module}"), command.run)
-        return found(arguments)
-
-    return run
-
-
-# Commands whose modules are heavy, or are none.
-
-
-def _configure_schema(parser: Parser) -> None:
-    parser.description = "Print what may be said at an endpoint, for validators and generators of clients."
-    parser.epilog = (
-        "Without --endpoint, both endpoints are in one document:\n"
-        "  json-schema   a schema that takes the messages of either; each is below $defs\n"
-        "  typescript    a namespace for each\n"
-        "  openrpc       an object with a document for each, because method names repeat\n"
-    )
-    parser.add_argument(
-        "--format",
-        choices=("json-schema", "typescript", "openrpc"),
-        default="json-schema",
-        help="what to write (default: json-schema, draft 2020-12)",
-    )
-    parser.add_argument("--endpoint", choices=("exec", "app"), help="only this one (default: both)")
-
-
-def _configure_doctor(parser: Parser) -> None:
-    parser.description = (
-        "Try out what works on this host, and say what to do about what does not.\n"
-        "The exit code is 1 if something is missing that clients rely on."
-    )
-    add_output(parser)
-
-
-def _configure_version(parser: Parser) -> None:
-    add_output(parser)
-
-
-_LIGHT = {"schema": _configure_schema, "doctor": _configure_doctor, "version": _configure_version}
-
-
-def _version(arguments: argparse.Namespace) -> int:
-    if arguments.output == "json":
-        from .report import tell_json
-
-        tell_json({"version": __version__})
-    else:
-        print(f"holdfast {__version__}")
-    return 0
+def configure(parser: Parser, name: str) -> None:
+    """Add the options of a command to a parser."""
+    parser.formatter_class = HelpFormatter
+    parser.set_defaults(run=COMMANDS[name].run)
+    load(COMMANDS[name].options)(parser)

@@ -1,31 +1,64 @@
-"""Options that several commands share, each written once."""
+"""The parser of the command line, options that several commands share, and the options of small commands.
+
+Modules with options import no event loop and no messages: help, completion and a complaint about the
+arguments must not wait for them.  An import contract in ``pyproject.toml`` keeps it so.
+"""
 
 from __future__ import annotations
 
 import argparse
+import os
+import sys
 from typing import NoReturn
 
-from .durations import duration
-from .failure import OWN
+from .keys import DEFAULT_DETACH_KEYS, detach_keys
+from .quantities import byte_count, count, duration, positive_duration
+from .report import ExitCode, plain
 
-_USAGE = 2
-"""The code of a call that cannot be understood, as everywhere."""
+
+class HelpFormatter(argparse.RawDescriptionHelpFormatter):
+    """Formats help as wide as the terminal.
+
+    argparse asks ``shutil`` for the width, each time an option is added.  To import that takes 3 % of the
+    time of ``holdfast run -- true``.
+    """
+
+    def __init__(self, prog: str) -> None:
+        super().__init__(prog, width=_columns() - 2)
+
+
+def _columns() -> int:
+    """Return what ``shutil.get_terminal_size().columns`` returns."""
+    try:
+        columns = int(os.environ["COLUMNS"])
+    except (KeyError, ValueError):
+        columns = 0
+    if columns <= 0:
+        try:
+            assert sys.__stdout__ is not None
+            columns = os.get_terminal_size(sys.__stdout__.fileno()).columns
+        except (AssertionError, ValueError, OSError):
+            columns = 0
+    return columns or 80
 
 
 class Parser(argparse.ArgumentParser):
-    """A parser whose complaints are short and say where the help is."""
+    """A parser whose complaints are short and name the command that prints the help."""
 
-    carries = False
-    """Whether the exit code of the command is that of a process, so that a complaint needs another."""
+    passes_code = False
+    """Whether the command exits with the code of a process, so that a complaint needs a code of its own."""
 
     def error(self, message: str) -> NoReturn:
-        """Complain, and end."""
-        words = f"holdfast: {message}\nSee '{self.prog} --help'.\n"
-        self.exit(OWN if self.carries else _USAGE, words)
+        """Print the complaint and exit."""
+        text = f"holdfast: {plain(message)}\nSee '{self.prog} --help'.\n"
+        self.exit(ExitCode.FAILED if self.passes_code else ExitCode.USAGE, text)
+
+
+# Shared options.
 
 
 def add_server(parser: argparse.ArgumentParser, *, embedded: bool = False) -> None:
-    """Which server to talk to."""
+    """Add the options that choose a server; ``embedded`` if the command also works without one."""
     default = "$HOLDFAST_URL; without either, this process does the work" if embedded else "$HOLDFAST_URL"
     parser.add_argument(
         "-H",
@@ -48,7 +81,7 @@ def add_server(parser: argparse.ArgumentParser, *, embedded: bool = False) -> No
 
 
 def add_output(parser: argparse.ArgumentParser, words: str = "one JSON document instead of text") -> None:
-    """How to print what there is to print."""
+    """Add the option that chooses between text and JSON; ``words`` describes the JSON."""
     parser.add_argument(
         "-o",
         "--output",
@@ -59,8 +92,13 @@ def add_output(parser: argparse.ArgumentParser, words: str = "one JSON document 
     )
 
 
+def wants_json(arguments: argparse.Namespace) -> bool:
+    """Whether JSON was asked for, with the option that ``add_output`` adds."""
+    return bool(arguments.output == "json")
+
+
 def add_names(parser: argparse.ArgumentParser, *, several: bool) -> None:
-    """Which process, or processes, by the names that ps shows."""
+    """Add the argument that names one process, or several."""
     if several:
         parser.add_argument("names", metavar="NAME", nargs="+", help="names of processes, as ps shows them")
     else:
@@ -68,16 +106,132 @@ def add_names(parser: argparse.ArgumentParser, *, several: bool) -> None:
 
 
 def add_detach_keys(parser: argparse.ArgumentParser) -> None:
-    """How to leave a process without ending it."""
-    from .keys import DEFAULT, detach_keys
-
+    """Add the option that chooses the keys which leave a process running."""
     parser.add_argument(
         "--detach-keys",
         metavar="KEYS",
         type=detach_keys,
-        help=f"keys that leave the process and let it run; '' for none (default: {DEFAULT})",
+        help=f"keys that leave the process and let it run; '' for none (default: {DEFAULT_DETACH_KEYS})",
     )
 
 
 def add_quiet(parser: argparse.ArgumentParser, words: str) -> None:
+    """Add ``-q``; ``words`` says what is not printed then."""
     parser.add_argument("-q", "--quiet", action="store_true", help=words)
+
+
+# Small commands.
+
+
+def configure_version(parser: Parser) -> None:
+    """Add the options of ``version``."""
+    add_output(parser)
+
+
+def configure_doctor(parser: Parser) -> None:
+    """Add the options of ``doctor``."""
+    parser.description = (
+        "Try out what works on this host, and say what to do about what does not.\n"
+        "The exit code is 1 if something is missing that clients rely on."
+    )
+    add_output(parser)
+
+
+def configure_schema(parser: Parser) -> None:
+    """Add the options of ``schema``."""
+    parser.description = "Print what may be said at an endpoint, for validators and generators of clients."
+    parser.epilog = (
+        "Without --endpoint, both endpoints are in one document:\n"
+        "  json-schema   a schema that takes the messages of either; each is below $defs\n"
+        "  typescript    a namespace for each\n"
+        "  openrpc       an object with a document for each, because method names repeat\n"
+    )
+    parser.add_argument(
+        "--format",
+        choices=("json-schema", "typescript", "openrpc"),
+        default="json-schema",
+        help="what to write (default: json-schema, draft 2020-12)",
+    )
+    parser.add_argument("--endpoint", choices=("exec", "app"), help="only this one (default: both)")
+
+
+def configure_completion(parser: Parser) -> None:
+    """Add the options of ``completion``."""
+    parser.description = "Print a script that completes commands, options and names of processes."
+    parser.epilog = (
+        "examples:\n"
+        '  eval "$(holdfast completion bash)"       in ~/.bashrc\n'
+        '  eval "$(holdfast completion zsh)"        in ~/.zshrc, after compinit\n'
+        "  holdfast completion fish | source        in ~/.config/fish/config.fish\n"
+    )
+    parser.add_argument("shell", choices=("bash", "zsh", "fish"), help="for which shell")
+
+
+def configure_token(parser: Parser) -> None:
+    """Add the options of ``token``."""
+    parser.description = (
+        "Make a token for a server with --ws-auth signed-bearer-token, and print it.  What is not restricted"
+        " here is allowed."
+    )
+    parser.epilog = (
+        "examples:\n"
+        "  holdfast token --secret-file secret --subject alice --expires 8h >alice.token\n"
+        "  holdfast token --secret-file secret --subject ci --root /srv/ci --env 'CI_*' --processes 50\n"
+        "  holdfast token --secret-file secret --subject scraper --method metrics --expires 365d\n"
+    )
+    parser.add_argument(
+        "--secret-file",
+        metavar="PATH",
+        required=True,
+        help="the file with the secret of the server's --ws-shared-secret-file",
+    )
+    parser.add_argument(
+        "--subject",
+        metavar="NAME",
+        required=True,
+        help="whom it is for: clients of one name share sessions and quotas, others see nothing of them",
+    )
+    parser.add_argument(
+        "--expires",
+        metavar="TIME",
+        type=positive_duration,
+        default=3600.0,
+        help="for how long it may be used to connect, for example 15m, 8h or 30d (default: 1h)",
+    )
+    parser.add_argument("--issuer", metavar="NAME", help="the server's --ws-issuer")
+    parser.add_argument("--audience", metavar="NAME", help="the server's --ws-audience")
+    _add_grant(parser)
+    add_output(parser, "the token and what it says, as an object")
+
+
+def _add_grant(parser: argparse.ArgumentParser) -> None:
+    """Add what a token may restrict."""
+    group = parser.add_argument_group("what it allows")
+    group.add_argument(
+        "--method",
+        metavar="PATTERN",
+        action="append",
+        help="a method, * for any run of characters: 'process/*', 'fs/read*'; metrics for GET /metrics;"
+        " may be repeated",
+    )
+    group.add_argument(
+        "--root",
+        metavar="PATH",
+        action="append",
+        help="an absolute path: programs start, and files are reached, only there and below; may be repeated",
+    )
+    group.add_argument(
+        "--env",
+        metavar="PATTERN",
+        action="append",
+        help="a variable that programs may have, * for any run of characters; may be repeated",
+    )
+    group.add_argument("--processes", metavar="N", type=count, help="processes at once")
+    group.add_argument(
+        "--retained-bytes",
+        metavar="BYTES",
+        type=byte_count,
+        help="output kept for all of them, 64m for example",
+    )
+    group.add_argument("--connections", metavar="N", type=count, help="connections at once")
+    group.add_argument("--sessions", metavar="N", type=count, help="sessions at once")

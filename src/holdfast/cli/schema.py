@@ -1,4 +1,4 @@
-"""``holdfast schema``: the messages of the endpoints, written out."""
+"""``holdfast schema``: prints the messages of the endpoints as a schema."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ WRITERS = {
 
 
 def schema(arguments: argparse.Namespace) -> int:
-    """Print what was asked for; return the exit code."""
+    """Print the schema of one endpoint, or of all."""
     names = [arguments.endpoint] if arguments.endpoint else list(CATALOGS)
     print(WRITERS[arguments.format]([CATALOGS[name] for name in names]), end="")
     return 0

@@ -1,154 +1,255 @@
-"""``holdfast serve``: its options, and what comes before the event loop."""
+"""``holdfast serve``: puts a server together, runs it until a signal stops it, and closes its parts."""
 
 from __future__ import annotations
 
 import argparse
+import asyncio
+import gc
+import importlib
+import json
+import os
+import resource
+import signal
+import ssl
 import sys
+from collections.abc import Callable
 
-from . import auditing, bounds, guarding, observing, options
-from .descriptors import open_standard_files
-from .sizes import positive
+from holdfast.dialects.dialect import Endpoint
+from holdfast.dialects.endpoints import AutoEndpoint, Services, find_row
+from holdfast.engine.local import LocalBackend
+from holdfast.errors import HostUnfit
+from holdfast.host.environ import Environment
+from holdfast.host.groups import find_groups
+from holdfast.host.info import host_info, own_environment
+from holdfast.host.sandbox.ladder import Ladder
+from holdfast.host.shim import ForkServer, compiled
+from holdfast.host.spawn import Spawner
+from holdfast.observe.audit import AuditLog
+from holdfast.poller import Poller
+from holdfast.sandbox import Backing
+from holdfast.server.app import Server
+from holdfast.server.auth import Auth
+from holdfast.server.listen import BadListen, Listen, Stdio, check_exposure, parse_listen
+from holdfast.server.routes import HttpAnswer, Route, Routes
+from holdfast.value import value
+from holdfast.wire import masking
+
+from .options import wants_json
+from .serve_access import BadAccess, make_auth, make_tls
+from .serve_memory import MemoryTrimmer
+from .serve_observation import BadAudit, Observation, make_audit, observe, set_up_logs
+from .serve_options import limit_values, limits_of
+from .streams import open_standard_files
 
 _FAILED = 1
-"""The exit code of a server that does not start: no process has one here that it could be taken for."""
+"""The exit code of a server that cannot start.  ``serve`` never exits with the code of a process."""
+
+_STOP_SIGNALS = (signal.SIGTERM, signal.SIGINT)
+
+_SETTLE = 0.5
+"""Seconds after the start at which the server is assumed to go on running."""
+
+_GC_THRESHOLD = 50_000
+"""Objects that are made between two runs of the collector.  Its pauses dominate the highest latencies."""
 
 
-def configure(parser: options.Parser) -> None:
-    """The options of ``serve``."""
-    parser.description = "Serve processes to programs.  Prints the URL of each listener, one per line."
-    parser.epilog = (
-        "examples:\n"
-        "  holdfast serve                                   a free port on the loopback interface\n"
-        "  holdfast serve --listen ws://127.0.0.1:8765      a port of your choice\n"
-        "  holdfast serve --listen unix:///run/hf.sock      a Unix socket that only you can reach\n"
-        "  holdfast serve --listen stdio                    one client, on standard input and output\n"
-    )
-    parser.add_argument(
-        "--listen",
-        metavar="URL",
-        action="append",
-        help="ws://IP:PORT (port 0 takes a free one), wss://IP:PORT, unix://PATH or stdio; may be repeated"
-        " (default: ws://127.0.0.1:0)",
-    )
-    parser.add_argument(
-        "--endpoint",
-        choices=("exec", "app", "auto"),
-        default="auto",
-        help="the protocol to speak; auto lets the client's first message decide (default: auto)",
-    )
-    parser.add_argument(
-        "--concurrent-requests",
-        metavar="N",
-        type=positive,
-        default=1,
-        help="accepted for compatibility: requests of a connection never wait for each other",
-    )
-    parser.add_argument(
-        "--retain-detached-bytes",
-        metavar="BYTES",
-        type=positive,
-        help="output kept per process while its client is away (default: 64 MiB)",
-    )
-    parser.add_argument(
-        "--retain-total-bytes",
-        metavar="BYTES",
-        type=positive,
-        help="output kept for all processes together (default: 1 GiB)",
-    )
-    parser.add_argument(
-        "--sandbox",
-        choices=("auto", "bubblewrap", "landlock", "off"),
-        default="auto",
-        help="what keeps sandboxes; auto takes the best that works here, off refuses them (default: auto)",
-    )
-    bounds.configure(parser)
-    _configure_app(parser)
-    guarding.configure(parser)
-    observing.configure(parser)
-    auditing.configure(parser)
-    parser.add_argument(
-        "--hint",
-        metavar="TEXT",
-        help="a line to print after each URL, with {url} in it for the URL; not with -o json",
-    )
-    options.add_output(parser, 'a line {"url": URL} per listener')
+@value
+class ServerAccess:
+    """Who may connect, and with what certificate the server answers."""
 
-
-def _configure_app(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument(
-        "--drain",
-        metavar="SECONDS",
-        type=_seconds,
-        help="app endpoint: how long after an exit output is awaited that somebody holds open (default: 2)",
-    )
-    parser.add_argument(
-        "--process-quiet",
-        metavar="SECONDS",
-        type=_seconds,
-        help="app endpoint: silence after an exit that ends the output; 0 for no such end (default: 0)",
-    )
-    parser.add_argument(
-        "--command-quiet",
-        metavar="SECONDS",
-        type=_seconds,
-        help="app endpoint: the same for a command (default: 0.05)",
-    )
-    parser.add_argument(
-        "--command-sandbox",
-        choices=("read-only", "workspace-write", "danger-full-access"),
-        default="read-only",
-        help="app endpoint: what a command may do that comes without a policy (default: read-only)",
-    )
-
-
-def _seconds(text: str) -> float:
-    try:
-        value = float(text)
-    except ValueError:
-        value = -1.0
-    if not 0 <= value < float("inf"):
-        raise argparse.ArgumentTypeError(f"{text} is not a number of seconds")
-    return value
+    auth: Auth | None = None
+    tls: ssl.SSLContext | None = None
 
 
 def serve(arguments: argparse.Namespace) -> int:
-    """Run the server; return the exit code."""
-    from holdfast.server.listen import BadListen, check_exposure, parse_listen
-
+    """Run a server until a signal, or the end of standard input if that is served; return the exit code."""
     try:
         where = [parse_listen(url) for url in arguments.listen or ("ws://127.0.0.1:0",)]
-        auth = guarding.make_auth(arguments, where)
+        auth = make_auth(arguments, where)
         for listen in where:
             check_exposure(listen, auth=auth is not None)
-        tls = guarding.make_tls(arguments, where)
-    except (BadListen, guarding.BadGuard) as bad:
-        return _refuse(str(bad))
-    open_standard_files()
-    files_limit = _raise_files_limit()
-    observing.set_up_logs(arguments)
-
-    from .serving import Guard, run
-
-    try:
-        return run(arguments, where, files_limit, Guard(auth, tls))
-    except BadListen as bad:
-        return _refuse(str(bad))
-    except auditing.BadAudit as bad:
-        return _refuse(str(bad))
-
-
-def _refuse(words: str) -> int:
-    # In the words that other servers of this protocol have for it.
-    print(f"Error: {words}", file=sys.stderr)
-    return _FAILED
+        tls = make_tls(arguments, where)
+        open_standard_files()
+        files_limit = _raise_files_limit()
+        set_up_logs(arguments)
+        return _run(arguments, where, files_limit, ServerAccess(auth, tls))
+    except (BadListen, BadAccess, BadAudit, HostUnfit) as bad:
+        # In the format of other servers of this protocol.
+        print(f"Error: {bad}", file=sys.stderr)
+        return _FAILED
 
 
 def _raise_files_limit() -> tuple[int, int] | None:
-    """Allow ourselves all the files we may have; return what children get instead."""
-    import resource
-
+    """Raise our limit of open files to the hard limit; return the limits for children if that changed it."""
     soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
     if soft == hard:
         return None
     resource.setrlimit(resource.RLIMIT_NOFILE, (hard, hard))
     return soft, hard
+
+
+def _run(
+    arguments: argparse.Namespace,
+    where: list[Listen],
+    files_limit: tuple[int, int] | None,
+    access: ServerAccess,
+) -> int:
+    fork_server = ForkServer(files_limit=files_limit)
+    # Both of these start programs, which get ready while we go on.
+    fork_server.prepare()
+    ladder = make_ladder(arguments.sandbox, limits_of(arguments).sandbox.trial_seconds)
+    spawner = Spawner(Environment(own_environment()), fork_server, groups=find_groups(), ladder=ladder)
+    poller = Poller()
+    with asyncio.Runner(loop_factory=lambda: asyncio.SelectorEventLoop(poller.selector())) as runner:
+        if os.getpid() == 1:
+            # As the first process of a container we have to reap the orphans of others, too.
+            runner.get_loop().add_signal_handler(signal.SIGCHLD, fork_server.adopt)
+        return runner.run(_serve(arguments, where, access, spawner, poller))
+
+
+def make_ladder(choice: str, patience: float) -> Ladder:
+    """Return what enforces sandboxes.
+
+    Args:
+        choice: ``auto``, ``off``, or the value of a ``Backing``.
+        patience: Seconds that a trial of a sandbox may take.
+    """
+    only = None if choice in ("auto", "off") else Backing(choice)
+    return Ladder(compiled(), only=only, off=choice == "off", patience=patience)
+
+
+@value
+class RunningServer:
+    """The parts of a server that have to be closed."""
+
+    server: Server
+    endpoint: Endpoint
+    backend: LocalBackend
+    observation: Observation
+    audit: AuditLog | None
+
+    async def stop(self) -> None:
+        """Close all parts, each before those that it uses."""
+        await self.server.stop()
+        self.endpoint.close()
+        await self.backend.aclose()
+        self.observation.close()
+        if self.audit is not None:
+            self.audit.close()
+
+
+async def _serve(
+    arguments: argparse.Namespace, where: list[Listen], access: ServerAccess, spawner: Spawner, poller: Poller
+) -> int:
+    loop = asyncio.get_running_loop()
+    stop = asyncio.Event()
+    for number in _STOP_SIGNALS:
+        loop.add_signal_handler(number, stop.set)
+    running = _put_together(arguments, access, spawner, poller, loop, stop.set)
+    # Now, before there is any client: an object that is frozen while it lives is never collected.
+    gc.freeze()
+    try:
+        # Otherwise the first client that asks about sandboxes would have to wait, and others with it.
+        await running.backend.ready()
+        for listen in where:
+            url = await running.server.listen(listen)
+            if listen != Stdio():
+                # If standard output carries the protocol, it must carry nothing else.
+                _announce(url, arguments, to_stderr=Stdio() in where)
+        loop.call_later(_SETTLE / 5, lambda: running.backend.info)
+        loop.call_later(_SETTLE, _settle)
+        MemoryTrimmer(running.backend, loop)
+        await stop.wait()
+    finally:
+        for number in _STOP_SIGNALS:
+            # A second signal must not interrupt the stop.
+            loop.remove_signal_handler(number)
+            signal.signal(number, signal.SIG_IGN)
+        await running.stop()
+    return 0
+
+
+def _put_together(
+    arguments: argparse.Namespace,
+    access: ServerAccess,
+    spawner: Spawner,
+    poller: Poller,
+    loop: asyncio.AbstractEventLoop,
+    stop: Callable[[], None],
+) -> RunningServer:
+    limits = limits_of(arguments)
+    observation = observe(arguments, loop, poller.stalls)
+    telemetry = observation.telemetry
+    audit = make_audit(arguments, failed=telemetry.audit_failed)
+    if audit is not None:
+        loop.add_signal_handler(signal.SIGHUP, audit.reopen)
+    backend = LocalBackend(
+        spawner,
+        host_info,
+        loop,
+        poller=poller,
+        limits=limits.engine,
+        http_limits=limits.http,
+        file_limits=limits.file,
+        environment_limits=limits.environment,
+        sandbox_limits=limits.sandbox,
+        audit=audit,
+    )
+    services = Services(backend, loop, telemetry, limits)
+    row = find_row(arguments.endpoint)
+    if row is None:
+        auto = AutoEndpoint(services)
+        loop.call_later(_SETTLE / 2, auto.load)
+        endpoint: Endpoint = auto
+    else:
+        endpoint = row.make(services)
+    routes = Routes(
+        healthz=row is None or row.healthz,
+        any_path=row is not None and row.any_path,
+        auth=access.auth,
+        table=() if observation.metrics is None else (_metrics(observation.metrics),),
+    )
+    server = Server(
+        endpoint,
+        routes=routes,
+        telemetry=telemetry,
+        loop=loop,
+        poller=poller,
+        limits=limits.connection,
+        tls=access.tls,
+        audit=audit,
+        on_idle=stop,
+    )
+    observation.limits(limit_values(limits), lambda: server.usage() | backend.usage())
+    return RunningServer(server, endpoint, backend, observation, audit)
+
+
+_METRICS_TYPE = "text/plain; version=0.0.4; charset=utf-8"
+
+
+def _metrics(show: Callable[[], bytes]) -> Route:
+    """Return the route of the figures, for clients whose token allows it."""
+    fields = {"content-type": _METRICS_TYPE}
+    return Route("/metrics", lambda call: HttpAnswer(show(), fields=fields), grant="metrics")
+
+
+def _announce(url: str, arguments: argparse.Namespace, *, to_stderr: bool) -> None:
+    """Print the URL of a listener."""
+    stream = sys.stderr if to_stderr else sys.stdout
+    if wants_json(arguments):
+        print(json.dumps({"url": url}, separators=(",", ":")), file=stream, flush=True)
+        return
+    print(url, file=stream, flush=True)
+    if arguments.hint:
+        print(arguments.hint.replace("{url}", url), file=stream, flush=True)
+
+
+def _settle() -> None:
+    """Do what makes a server faster in the long run, and would delay its start."""
+    masking.load()
+    # The backend imports these when a client first needs them.  By then there may be no descriptor left
+    # with which to read their files.
+    for name in ("files", "http"):
+        importlib.import_module(f"holdfast.engine.{name}")
+    gc.collect()
+    gc.set_threshold(_GC_THRESHOLD, 20, 50)

@@ -1,86 +1,81 @@
-"""Where the work is done: a server, or this process; and how every command that needs one is run."""
+"""Where a command does its work: on a server, or in this process; and how its work is run there."""
 
 from __future__ import annotations
 
 import argparse
+import asyncio
+import contextlib
 import os
+import termios
 from collections.abc import Awaitable, Callable
-from typing import TYPE_CHECKING
 
-from .descriptors import open_standard_files
-from .failure import Failure
+from holdfast.api.host import Host, connect, local
+from holdfast.errors import HoldfastError, UnknownProcess
+from holdfast.model import Listing
 
-if TYPE_CHECKING:
-    from holdfast.api.host import Host
+from .explain import explain
+from .report import Failure
+from .streams import open_standard_files
+from .terminal import is_terminal
 
-Work = Callable[["Host"], Awaitable[int]]
-"""What a command does with a host; it gives the exit code."""
+Work = Callable[[Host], Awaitable[int]]
+"""What a command does with a host.  It returns the exit code."""
+
+_LONG_BREAK = 1.0
+"""Seconds without a connection after which a user wonders what is going on."""
 
 
 def url_of(arguments: argparse.Namespace) -> str | None:
-    """The URL of the server; None if there is none."""
+    """Return the URL of the server, from the option or the variable; None if neither is set."""
     return arguments.url or os.environ.get("HOLDFAST_URL") or None
 
 
 def perform(arguments: argparse.Namespace, work: Work, *, embedded: bool = False) -> int:
-    """Run ``work`` with a host, in an event loop of its own; give the exit code.
+    """Run ``work`` with a host, in an event loop of its own; return the exit code.
 
     Args:
-        embedded: Without a URL do the work in this process.
+        embedded: Run processes in this process if there is no URL.
 
     Raises:
-        Failure: It could not be done.
+        Failure: There is no server, or an error of the library ended the work.
     """
     url = url_of(arguments)
     if url is None and not embedded:
         raise Failure(
             "no server given: use --url ws://HOST:PORT or set HOLDFAST_URL; start one with 'holdfast serve'"
         )
-    token = _token(arguments)
+    token = _read_token(arguments)
     open_standard_files()
-    import asyncio  # Here and below: after what can be refused without them.
-
-    from holdfast.errors import HoldfastError
-
-    told = None if getattr(arguments, "quiet", False) else _told()
+    is_watched = is_terminal(2) and not getattr(arguments, "quiet", False)
+    notice = ConnectionNotice(2) if is_watched else None
     try:
-        return asyncio.run(_with_host(url, token, arguments.reconnect, work, told))
+        return asyncio.run(_with_host(url, token, arguments.reconnect, work, notice))
     except HoldfastError as error:
-        from .explain import explain
-
         raise explain(error, url=url) from None
 
 
-def _told() -> Callable[[bool], None] | None:
-    """Who tells the user of the connection; nobody where no user looks."""
-    from .terminal import is_terminal
-
-    if not is_terminal(2):
-        return None
-    from .notice import Notice
-
-    return Notice(2).told
-
-
 async def _with_host(
-    url: str | None, token: str | None, give_up: float, work: Work, told: Callable[[bool], None] | None
+    url: str | None,
+    token: str | None,
+    reconnect_timeout: float,
+    work: Work,
+    notice: ConnectionNotice | None,
 ) -> int:
     if url is None:
-        from holdfast.api.host import local
-
         async with local() as host:
             return await work(host)
-    from holdfast.api.host import connect
-
-    async with connect(url, token=token, give_up=give_up, told=told) as host:
+    on_change = None if notice is None else notice.on_connection_change
+    async with connect(
+        url, token=token, reconnect_timeout=reconnect_timeout, on_connection_change=on_change
+    ) as host:
         return await work(host)
 
 
-def _token(arguments: argparse.Namespace) -> str | None:
-    """The token for the server; None without one.
+def _read_token(arguments: argparse.Namespace) -> str | None:
+    """Return the token for the server; None if no file is named.
 
     Raises:
-        Failure: The file cannot be read, or is empty.
+        Failure: The file cannot be read, or does not contain a token.
     """
     path = arguments.token_file or os.environ.get("HOLDFAST_TOKEN_FILE")
     if not path:
@@ -96,3 +91,60 @@ def _token(arguments: argparse.Namespace) -> str | None:
     if not (token.isascii() and token.isprintable()):
         raise Failure(f"the token file {path} has more in it than one line of plain characters")
     return token
+
+
+async def find(host: Host, name: str) -> Listing:
+    """Return the process with this name, as the host lists it.
+
+    Raises:
+        UnknownProcess: There is none.
+    """
+    for found in await host.processes():
+        if found.name == name:
+            return found
+    raise UnknownProcess(name)
+
+
+class ConnectionNotice:
+    """Shows on a terminal that the connection was lost, and that it is back.  Short breaks are not shown."""
+
+    def __init__(self, fd: int, *, wait: float = _LONG_BREAK) -> None:
+        """
+        Args:
+            fd: The terminal.
+            wait: Seconds that a break must last to be shown.
+        """
+        self._fd = fd
+        self._wait = wait
+        self._timer: asyncio.TimerHandle | None = None
+        self._is_shown = False
+
+    def on_connection_change(self, connected: bool) -> None:  # noqa: FBT001  (a callback with one fact)
+        """Take note that the connection was lost or restored; may be called again with the same fact."""
+        if connected:
+            if self._timer is not None:
+                self._timer.cancel()
+            if self._is_shown:
+                self._show("connected again")
+            self._timer, self._is_shown = None, False
+        elif self._timer is None:
+            self._timer = asyncio.get_running_loop().call_later(self._wait, self._on_long_break)
+
+    def _on_long_break(self) -> None:
+        self._is_shown = True
+        self._show("connection lost, trying again...")
+
+    def _show(self, words: str) -> None:
+        line = f"holdfast: {words}\n"
+        if self._is_raw():
+            # A program draws on this terminal, and may have left the cursor anywhere.
+            line = f"\r\nholdfast: {words}\r\n"
+        with contextlib.suppress(OSError):
+            os.write(self._fd, line.encode())
+
+    def _is_raw(self) -> bool:
+        try:
+            modes: list[int] = termios.tcgetattr(self._fd)
+        except termios.error:
+            return False
+        return not modes[1] & termios.OPOST

@@ -1,4 +1,4 @@
-"""The terminal we are used at: its size, its raw mode, and the way back from that."""
+"""The terminal of our user: its size, and its raw mode."""
 
 from __future__ import annotations
 
@@ -17,10 +17,10 @@ _STREAMS = (0, 1, 2)
 
 
 class Terminal:
-    """A terminal that may be made raw: each key is passed on, and none is acted on here.
+    """A terminal that can be put into raw mode, in which the kernel passes on each key and acts on none.
 
-    What must hold: whatever happens after ``raw``, ``restore`` brings back what was
-    before.  Both may be called again and again.
+    What must hold: whatever happens after ``raw``, ``restore`` restores the mode from before.  Both may be
+    called repeatedly.
     """
 
     def __init__(self, fd: int) -> None:
@@ -28,7 +28,7 @@ class Terminal:
         self._before: Any = None
 
     def raw(self) -> None:
-        """Pass on each key as it is typed."""
+        """Put the terminal into raw mode."""
         before = termios.tcgetattr(self._fd)
         if self._before is None:
             self._before = before
@@ -40,17 +40,17 @@ class Terminal:
         modes[6] = list(modes[6])
         modes[6][termios.VMIN] = 1
         modes[6][termios.VTIME] = 0
-        # At once: to wait until everything is shown could take for ever, if the screen is stopped.
+        # At once: to wait until all output is shown could take for ever, if the user has stopped it with ^S.
         termios.tcsetattr(self._fd, termios.TCSANOW, modes)
 
     def restore(self) -> None:
-        """Bring back what was before ``raw``."""
+        """Restore the mode from before the first call of ``raw``."""
         if self._before is None:
             return
-        # From the background the system would stop us here, and the terminal would stay as it is.
+        # In the background the kernel would stop us here, and the terminal would stay raw.
         before = signal.signal(signal.SIGTTOU, signal.SIG_IGN)
         try:
-            # It may be gone: then nobody minds how it was.
+            # If the terminal is gone, there is nothing to restore.
             with contextlib.suppress(termios.error):
                 termios.tcsetattr(self._fd, termios.TCSANOW, self._before)
         finally:
@@ -59,7 +59,7 @@ class Terminal:
 
 @contextlib.contextmanager
 def raw(fd: int) -> Iterator[Terminal]:
-    """A terminal that is raw inside of the block, whichever way that is left."""
+    """Put a terminal into raw mode for the duration of a ``with`` block."""
     terminal = Terminal(fd)
     try:
         terminal.raw()
@@ -69,7 +69,7 @@ def raw(fd: int) -> Iterator[Terminal]:
 
 
 def is_terminal(fd: int) -> bool:
-    """Whether a descriptor is open and a terminal."""
+    """Whether a descriptor is open and refers to a terminal."""
     try:
         return os.isatty(fd)
     except OSError:
@@ -77,7 +77,7 @@ def is_terminal(fd: int) -> bool:
 
 
 def screen_size() -> tuple[int, int] | None:
-    """Rows and columns of the terminal among our standard streams; None without one, or if it has no size."""
+    """Return rows and columns of the terminal at our standard streams; None if none of them has a size."""
     for fd in _STREAMS:
         with contextlib.suppress(OSError):
             found = os.get_terminal_size(fd)

@@ -1,7 +1,6 @@
-"""What ``holdfast doctor`` finds out by starting programs: terminals, ends of whole trees, limits.
+"""What ``holdfast doctor`` finds out by starting programs: terminals, the end of whole trees, limits.
 
-Each trial is a real program in a real engine.  It says what it saw; what to do about
-it is said by ``doctor.py``.
+Each trial starts a real program in a real engine, and reports what it saw.  The advice is in ``doctor.py``.
 """
 
 from __future__ import annotations
@@ -11,7 +10,6 @@ import os
 import select
 import sys
 from collections.abc import Awaitable, Callable
-from dataclasses import dataclass
 
 from holdfast.config import MIB, EngineLimits
 from holdfast.engine.local import LocalBackend
@@ -20,12 +18,13 @@ from holdfast.errors import HoldfastError
 from holdfast.host.environ import Environment
 from holdfast.host.groups import find_groups
 from holdfast.host.info import host_info, own_environment
+from holdfast.host.shim import ForkServer
 from holdfast.host.spawn import Spawner
-from holdfast.host.warden import Nursery
-from holdfast.model import Exit, Kind, Limits, Size, Spec, Stream, Terms
+from holdfast.model import Exit, Kind, Limits, ProcessTerms, Size, Spec, Stream
+from holdfast.value import value
 
 _PATIENCE = 5.0
-"""Seconds for one trial; each takes milliseconds."""
+"""Seconds that one trial may take.  Where everything works it takes milliseconds."""
 
 _BEFORE = Size(rows=33, cols=101)
 _AFTER = Size(rows=44, cols=122)
@@ -60,47 +59,47 @@ _FILES = 32
 _RESOURCES = "import resource as r; print(r.getrlimit(r.RLIMIT_CPU)[0], r.getrlimit(r.RLIMIT_NOFILE)[0])"
 
 
-@dataclass(frozen=True, slots=True)
-class Trial:
-    """What was seen."""
+@value
+class TrialResult:
+    """Whether something works, and a sentence about what was seen."""
 
     works: bool
     detail: str
 
 
-_UNTRIED = Trial(False, "not tried: a tree that takes too much could not be ended")
+_UNTRIED = TrialResult(False, "not tried: a tree that takes too much could not be ended")
 
 
-@dataclass(frozen=True, slots=True)
-class Trials:
-    """What was seen of each."""
+@value
+class TrialResults:
+    """The result of each trial."""
 
-    processes: Trial
-    terminals: Trial
-    trees: Trial
-    memory: Trial
-    resources: Trial
+    processes: TrialResult
+    terminals: TrialResult
+    trees: TrialResult
+    memory: TrialResult
+    resources: TrialResult
     controllers: frozenset[str]
-    """What control groups limit here."""
+    """The resources that control groups limit here."""
 
 
-def try_out() -> Trials:
-    """Start the programs and end them.  Takes less than a second."""
+def try_out() -> TrialResults:
+    """Run all trials.  Takes less than a second where everything works."""
     try:
         return asyncio.run(_try_out())
     except (HoldfastError, OSError) as error:
-        # Not even an engine can be had.
-        failed = Trial(False, str(error))
-        return Trials(failed, failed, failed, failed, failed, frozenset())
+        # Not even an engine can be made.
+        failed = TrialResult(False, str(error))
+        return TrialResults(failed, failed, failed, failed, failed, frozenset())
 
 
-async def _try_out() -> Trials:
+async def _try_out() -> TrialResults:
     groups = find_groups()
-    spawner = Spawner(Environment(own_environment()), Nursery(), groups=groups)
-    limits = EngineLimits(stop_seconds=1.0)  # Who cannot be ended now cannot be later either.
+    spawner = Spawner(Environment(own_environment()), ForkServer(), groups=groups)
+    limits = EngineLimits(stop_seconds=1.0)  # What cannot be killed in a second cannot be killed later.
     backend = LocalBackend(spawner, host_info, asyncio.get_running_loop(), limits=limits)
     try:
-        return Trials(
+        return TrialResults(
             processes=await _safely(_process, backend),
             terminals=await _safely(_terminal, backend),
             trees=(trees := await _safely(_tree, backend)),
@@ -112,29 +111,31 @@ async def _try_out() -> Trials:
         await backend.aclose()
 
 
-async def _safely(trial: Callable[[LocalBackend], Awaitable[Trial]], backend: LocalBackend) -> Trial:
+async def _safely(
+    trial: Callable[[LocalBackend], Awaitable[TrialResult]], backend: LocalBackend
+) -> TrialResult:
     try:
         async with asyncio.timeout(_PATIENCE):
             return await trial(backend)
     except TimeoutError:
-        return Trial(False, f"a program that was tried did nothing for {_PATIENCE:g} s")
+        return TrialResult(False, f"a program that was tried did nothing for {_PATIENCE:g} s")
     except (HoldfastError, OSError) as error:
-        return Trial(False, str(error))
+        return TrialResult(False, str(error))
 
 
 # The trials.
 
 
-async def _process(backend: LocalBackend) -> Trial:
+async def _process(backend: LocalBackend) -> TrialResult:
     program = await backend.start(_spec("import os; os.write(1, b'out'); os.write(2, b'err'); os._exit(3)"))
     said, end = await _ending(program)
     seen = {"stdout": said.get(Stream.STDOUT), "stderr": said.get(Stream.STDERR), "exit code": end.code}
     if seen == {"stdout": b"out", "stderr": b"err", "exit code": 3}:
-        return Trial(True, "a program was started, and its output and its exit code came back")
-    return Trial(False, f"a program came back with {seen}")
+        return TrialResult(True, "a program was started, and its output and its exit code came back")
+    return TrialResult(False, f"a program came back with {seen}")
 
 
-async def _terminal(backend: LocalBackend) -> Trial:
+async def _terminal(backend: LocalBackend) -> TrialResult:
     program = await backend.start(_spec(_TERMINAL, terminal=_BEFORE))
     first, seq = await _line(program, 0)
     await program.resize(_AFTER)
@@ -143,11 +144,11 @@ async def _terminal(backend: LocalBackend) -> Trial:
     _, end = await _ending(program)
     sizes = [f"{size.cols} {size.rows}" for size in (_BEFORE, _AFTER)]
     if [first, second] == sizes and end.code == 0:
-        return Trial(True, "a program saw its terminal, the size of it, and a change of the size")
-    return Trial(False, f"a program in a terminal saw the sizes {first!r} and {second!r}, not {sizes}")
+        return TrialResult(True, "a program saw its terminal, the size of it, and a change of the size")
+    return TrialResult(False, f"a program in a terminal saw the sizes {first!r} and {second!r}, not {sizes}")
 
 
-async def _tree(backend: LocalBackend) -> Trial:
+async def _tree(backend: LocalBackend) -> TrialResult:
     program = await backend.start(_spec(_TREE))
     line, _ = await _line(program, 0)
     runaway = os.pidfd_open(int(line))
@@ -157,46 +158,48 @@ async def _tree(backend: LocalBackend) -> Trial:
     finally:
         os.close(runaway)
     if left:
-        return Trial(False, f"a program was ended, and of what it had started {left} still live")
+        return TrialResult(False, f"a program was ended, and of what it had started {left} still live")
     if not ended.exact:
-        return Trial(False, "a program was ended, but not everything that it had started could be seen")
-    return Trial(True, "a program that forked twice and left its session was ended with all its children")
+        return TrialResult(False, "a program was ended, but not everything that it had started could be seen")
+    return TrialResult(
+        True, "a program that forked twice and left its session was ended with all its children"
+    )
 
 
-async def _memory(backend: LocalBackend) -> Trial:
-    terms = Terms(timeout=_PATIENCE / 2, limits=Limits(memory=_MEMORY))
+async def _memory(backend: LocalBackend) -> TrialResult:
+    terms = ProcessTerms(timeout=_PATIENCE / 2, limits=Limits(memory=_MEMORY))
     program = await backend.start(_spec(_HOG, terms=terms, stdin=True))
     _, end = await _ending(program)
     if end.outcome.kind is Kind.OOM:
-        return Trial(True, f"a program with {_MEMORY // MIB} MiB was ended when it took more")
-    return Trial(
+        return TrialResult(True, f"a program with {_MEMORY // MIB} MiB was ended when it took more")
+    return TrialResult(
         False, f"a program with {_MEMORY // MIB} MiB took more, and ended with {end.outcome.kind.value!r}"
     )
 
 
-async def _resources(backend: LocalBackend) -> Trial:
-    terms = Terms(limits=Limits(cpu=_CPU, files=_FILES))
+async def _resources(backend: LocalBackend) -> TrialResult:
+    terms = ProcessTerms(limits=Limits(cpu=_CPU, files=_FILES))
     said, _ = await _ending(await backend.start(_spec(_RESOURCES, terms=terms)))
     seen = said.get(Stream.STDOUT, b"").decode().split()
     if seen == [str(_CPU), str(_FILES)]:
-        return Trial(
+        return TrialResult(
             True, "processor time: the kernel per process, the sum by looking; open files: the kernel"
         )
-    return Trial(False, f"a program with {_CPU} s and {_FILES} open files saw the limits {seen}")
+    return TrialResult(False, f"a program with {_CPU} s and {_FILES} open files saw the limits {seen}")
 
 
 # Programs.
 
 
 def _spec(
-    program: str, *, terminal: Size | None = None, stdin: bool = False, terms: Terms | None = None
+    program: str, *, terminal: Size | None = None, stdin: bool = False, terms: ProcessTerms | None = None
 ) -> Spec:
     argv = [sys.executable, "-I", "-S", "-c", program]
-    return Spec(argv, "/", {}, terminal=terminal, stdin=stdin, terms=terms or Terms())
+    return Spec(argv, "/", {}, terminal=terminal, stdin=stdin, terms=terms or ProcessTerms())
 
 
 async def _line(program: LocalProcess, after: int) -> tuple[str, int]:
-    """The next line, and the number of what it came with; what there is, if there is no more."""
+    """Return the next line of output, and the number of the chunk that completed it."""
     text = b""
     while b"\n" not in text:
         page = await program.read(after=after, wait=_PATIENCE)
@@ -208,7 +211,7 @@ async def _line(program: LocalProcess, after: int) -> tuple[str, int]:
 
 
 async def _ending(program: LocalProcess) -> tuple[dict[Stream, bytes], Exit]:
-    """All output, and the end."""
+    """Wait for the end of a program; return its output and how it ended."""
     said: dict[Stream, bytes] = {}
     after = 0
     while True:

@@ -10,7 +10,8 @@ from pathlib import Path
 import pytest
 
 from holdfast.cli.completion import commands_of, script
-from holdfast.cli.main import COMMANDS, parser
+from holdfast.cli.main import COMMANDS
+from holdfast.cli.overview import parser_of_all
 from tests.fakes.terminal import Call, Person
 
 SHELLS = ("bash", "zsh", "fish")
@@ -18,7 +19,7 @@ SHELLS = ("bash", "zsh", "fish")
 
 @pytest.mark.parametrize("shell", SHELLS)
 def test_every_command_and_option_is_in_it(shell: str) -> None:
-    text = script(shell, parser())
+    text = script(shell, parser_of_all())
 
     assert all(name in text for name in COMMANDS)
     for option in ("detach-keys", "token-file", "retain-detached-bytes", "since-seq"):
@@ -30,7 +31,7 @@ def test_a_shell_that_is_here_can_read_it(shell: str) -> None:
     if shutil.which(shell) is None:
         pytest.skip(f"{shell} is not installed")
     done = subprocess.run(
-        [shell, "-n"], input=script(shell, parser()), text=True, capture_output=True, check=False
+        [shell, "-n"], input=script(shell, parser_of_all()), text=True, capture_output=True, check=False
     )
 
     assert (done.returncode, done.stderr) == (0, "")
@@ -40,7 +41,7 @@ def completed(*words: str, names: str = "") -> list[str]:
     """What bash offers for the last of these words."""
     quoted = " ".join(f"'{word}'" for word in words)
     text = (
-        f"{script('bash', parser())}\n"
+        f"{script('bash', parser_of_all())}\n"
         f"holdfast() {{ printf '%s\\n' {names}; }}\n"
         f"COMP_WORDS=({quoted}); COMP_CWORD={len(words) - 1}\n"
         '_holdfast; printf "%s\\n" "${COMPREPLY[@]}"\n'
@@ -62,11 +63,11 @@ def test_bash_offers_commands_options_and_names(monkeypatch: pytest.MonkeyPatch)
 def test_it_is_printed(call: Call) -> None:
     said = call("completion", "bash")
 
-    assert (said.code, said.out, said.err) == (0, script("bash", parser()), "")
+    assert (said.code, said.out, said.err) == (0, script("bash", parser_of_all()), "")
 
 
 def test_a_parser_without_commands_has_none() -> None:
-    commands = commands_of(parser())
+    commands = commands_of(parser_of_all())
 
     assert commands_of(commands[0].parser) == []
 
@@ -93,7 +94,7 @@ def test_fish_offers_commands_options_names_and_programs() -> None:
         "holdfast ps -o ",
         "holdfast run -- en",
     )
-    text = script("fish", parser()) + "".join(f"complete -C '{line}'; echo ==\n" for line in lines)
+    text = script("fish", parser_of_all()) + "".join(f"complete -C '{line}'; echo ==\n" for line in lines)
     done = subprocess.run(["fish", "--no-config"], input=text, capture_output=True, text=True, check=True)
 
     offered = [
@@ -108,7 +109,7 @@ def test_fish_offers_commands_options_names_and_programs() -> None:
 @pytest.mark.skipif(shutil.which("zsh") is None, reason="zsh is not installed")
 @pytest.mark.usefixtures("stub")
 def test_zsh_offers_commands_options_names_and_programs(tmp_path: Path) -> None:
-    (tmp_path / "_holdfast").write_text(script("zsh", parser()))
+    (tmp_path / "_holdfast").write_text(script("zsh", parser_of_all()))
     path = os.environ["PATH"]
     env = {"HOLDFAST_URL": "ws://x", "PATH": path, "HOME": str(tmp_path)}
     person = Person("zsh", "-f", "-i", env=env)

@@ -38,6 +38,7 @@ ESSENTIAL = {
     "python",
     "kernel",
     "proc",
+    "nursery",
     "processes",
     "terminals",
     "trees",

@@ -20,6 +20,7 @@ from holdfast.cli import follow as module
 from holdfast.cli.follow import Manner, follow
 from holdfast.errors import LinkLost, OutputGap
 from holdfast.model import Chunk, Kind, Outcome, Size, Stream
+from holdfast.value import replace
 from tests.fakes.gate import Gate
 
 
@@ -232,7 +233,7 @@ async def test_the_keys_leave_what_is_kept(host: Host, keys: int, capfd: pytest.
     handle = await at_terminal(host, "sleep", "1000")
     before = termios.tcgetattr(0)
 
-    code = await pressed(handle, RAW._replace(kept=True), keys, b"x\x10\x11")
+    code = await pressed(handle, replace(RAW, kept=True), keys, b"x\x10\x11")
 
     assert (code, handle.outcome) == (0, None)
     assert f"left {handle.name} running" in capfd.readouterr().err

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from holdfast.cli.keys import DEFAULT, Scan, detach_keys
+from holdfast.cli.keys import DEFAULT_DETACH_KEYS, KeyScanner, detach_keys
 
 KEYS = {
     "ctrl-p,ctrl-q": b"\x10\x11",
@@ -29,16 +29,16 @@ def test_keys_are_read_as_docker_writes_them(text: str, keys: bytes) -> None:
 
 @pytest.mark.parametrize("text", ["ctrl-", "ctrl-1", "alt-x", "ab", "ctrl-p,,x", "é", "\x01"])
 def test_what_is_no_key_is_refused_with_an_example(text: str) -> None:
-    with pytest.raises(argparse.ArgumentTypeError, match=f"for example {DEFAULT}"):
+    with pytest.raises(argparse.ArgumentTypeError, match=f"for example {DEFAULT_DETACH_KEYS}"):
         detach_keys(text)
 
 
-def fed(scan: Scan, *pieces: bytes) -> list[tuple[bytes, bool]]:
+def fed(scan: KeyScanner, *pieces: bytes) -> list[tuple[bytes, bool]]:
     return [scan.feed(piece) for piece in pieces]
 
 
 def test_a_beginning_is_held_back_until_it_is_known_what_it_is() -> None:
-    scan = Scan(b"\x10\x11")
+    scan = KeyScanner(b"\x10\x11")
 
     assert fed(scan, b"a\x10", b"b") == [(b"a", False), (b"\x10b", False)]
     assert fed(scan, b"\x10", b"\x11rest") == [(b"", False), (b"", True)]
@@ -46,13 +46,13 @@ def test_a_beginning_is_held_back_until_it_is_known_what_it_is() -> None:
 
 def test_a_beginning_within_a_beginning_is_found() -> None:
     """After ``aab`` of ``aabaac`` a second ``a`` may begin anew: nothing may be missed."""
-    scan = Scan(b"aac")
+    scan = KeyScanner(b"aac")
 
     assert fed(scan, b"aaac") == [(b"a", True)]
 
 
 def test_what_is_held_back_at_the_end_is_given_out() -> None:
-    scan = Scan(b"xyz")
+    scan = KeyScanner(b"xyz")
 
     assert scan.feed(b"axy") == (b"a", False)
     assert scan.rest() == b"xy"
@@ -60,11 +60,11 @@ def test_what_is_held_back_at_the_end_is_given_out() -> None:
 
 
 def test_without_keys_everything_passes() -> None:
-    assert Scan(b"").feed(b"\x10\x11") == (b"\x10\x11", False)
+    assert KeyScanner(b"").feed(b"\x10\x11") == (b"\x10\x11", False)
 
 
-def test_a_scan_that_listens_holds_nothing_back_and_notices() -> None:
-    scan = Scan(b"\x10\x11", listens=True)
+def test_a_scanner_that_passes_keys_holds_nothing_back_and_notices() -> None:
+    scan = KeyScanner(b"\x10\x11", passes_keys=True)
 
     assert fed(scan, b"\x10", b"\x11more", b"x") == [(b"\x10", False), (b"\x11more", True), (b"x", False)]
     assert scan.feed(b"\x10") == (b"\x10", False)
@@ -77,7 +77,7 @@ def test_a_scan_that_listens_holds_nothing_back_and_notices() -> None:
 )
 def test_however_it_is_cut_the_keys_are_found_where_they_are(pieces: list[bytes], keys: bytes) -> None:
     text = b"".join(pieces)
-    scan = Scan(keys)
+    scan = KeyScanner(keys)
     passed = b""
     found = False
     for piece in pieces:

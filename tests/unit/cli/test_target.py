@@ -3,15 +3,21 @@
 from __future__ import annotations
 
 import argparse
+import asyncio
+import os
+import pty
 import socket
+import tty
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
-from holdfast.api.host import Host
-from holdfast.cli.failure import Failure
-from holdfast.cli.target import perform, url_of
+from holdfast.api.host import Host, local
+from holdfast.cli.report import Failure
+from holdfast.cli.target import ConnectionNotice, find, perform, url_of
 from holdfast.errors import UnknownProcess
+from tests.fakes.server import PATIENCE
 
 
 def arguments(**given: object) -> argparse.Namespace:
@@ -86,3 +92,83 @@ def test_a_token_of_more_than_one_line_is_refused(text: str, tmp_path: Path) -> 
 
     with pytest.raises(Failure, match="more in it than one line"):
         perform(arguments(token_file=str(path), url="ws://127.0.0.1:1"), nothing)
+
+
+async def test_a_process_is_found_by_its_name() -> None:
+    async with local() as host:
+        await host.start(["sleep", "1000"], name="p")
+
+        found = await find(host, "p")
+        with pytest.raises(UnknownProcess):
+            await find(host, "q")
+
+    assert (found.name, found.argv) == ("p", ["sleep", "1000"])
+
+
+# The notice of a lost connection.
+
+Ends = tuple[int, int]
+
+
+@pytest.fixture
+def ends() -> Iterator[Ends]:
+    """Both ends of a terminal: ours, and that of whoever looks at it."""
+    master, slave = pty.openpty()
+    yield slave, master
+    os.close(master)
+    os.close(slave)
+
+
+async def shown(fd: int, size: int) -> bytes:
+    """So many bytes, as soon as they are shown."""
+    text = b""
+    while len(text) < size:
+        text += await asyncio.wait_for(asyncio.to_thread(os.read, fd, size - len(text)), PATIENCE)
+    return text
+
+
+LOST = b"holdfast: connection lost, trying again...\r\n"
+BACK = b"holdfast: connected again\r\n"
+
+
+async def test_a_long_break_and_its_end_are_told_once(ends: Ends) -> None:
+    slave, master = ends
+    notice = ConnectionNotice(slave, wait=0.0)
+    notice.on_connection_change(False)
+    notice.on_connection_change(False)
+    lost = await shown(master, len(LOST))
+    notice.on_connection_change(True)
+    notice.on_connection_change(True)
+
+    assert lost == LOST
+    assert await shown(master, len(BACK)) == BACK
+
+
+async def test_a_short_break_is_not_mentioned(ends: Ends) -> None:
+    """Connections break and come back many times a day; nobody has to know."""
+    slave, master = ends
+    notice = ConnectionNotice(slave, wait=PATIENCE)
+    notice.on_connection_change(False)
+    notice.on_connection_change(True)
+    os.write(slave, b"nothing before this")
+
+    assert await shown(master, 19) == b"nothing before this"
+
+
+async def test_where_another_program_draws_it_has_lines_of_its_own(ends: Ends) -> None:
+    slave, master = ends
+    tty.setraw(slave)
+    notice = ConnectionNotice(slave, wait=0.0)
+    notice.on_connection_change(False)
+
+    assert await shown(master, len(LOST) + 2) == b"\r\n" + LOST
+
+
+async def test_a_terminal_that_is_gone_does_no_harm() -> None:
+    reader, writer = os.pipe()
+    os.close(reader)
+    notice = ConnectionNotice(writer, wait=0.0)
+    notice.on_connection_change(False)
+    await asyncio.to_thread(lambda: None)
+    notice.on_connection_change(True)
+    os.close(writer)

@@ -1,0 +1,181 @@
+"""The options of commands about processes that a server already has, and of ``cp``."""
+
+from __future__ import annotations
+
+import argparse
+import signal
+from difflib import get_close_matches
+
+from .options import Parser, add_detach_keys, add_names, add_output, add_quiet, add_server
+from .quantities import count, duration, terminal_size
+
+_GRACE = 5.0
+"""Seconds between SIGTERM and SIGKILL, unless ``--grace`` says otherwise."""
+
+
+# Output.
+
+
+def configure_attach(parser: Parser) -> None:
+    """Add the options of ``attach``."""
+    parser.passes_code = True
+    parser.description = (
+        "Follow a process of a server: see what it said and says, type to it.  ^C and sizes are passed on.\n"
+        "The detach keys leave it running; so does the end of this command."
+    )
+    add_names(parser, several=False)
+    parser.add_argument("--no-stdin", action="store_true", help="pass on nothing that is typed")
+    parser.add_argument(
+        "--tail",
+        metavar="N",
+        type=count,
+        help="begin with the last N lines of what it said (default: all that is kept)",
+    )
+    add_detach_keys(parser)
+    add_output(parser, "a line per piece of output, in base64, and one for the end")
+    add_quiet(parser, "say nothing of our own but what went wrong")
+    add_server(parser)
+
+
+def configure_logs(parser: Parser) -> None:
+    """Add the options of ``logs``."""
+    parser.description = (
+        "Print what a process of a server said up to now, also after its end.  What it says meanwhile is\n"
+        "printed only with -f."
+    )
+    add_names(parser, several=False)
+    parser.add_argument("-f", "--follow", action="store_true", help="go on until it has ended")
+    parser.add_argument(
+        "--tail", metavar="N", type=count, help="begin with the last N lines (default: all that is kept)"
+    )
+    parser.add_argument(
+        "--since-seq", metavar="N", type=count, default=0, help="only what comes after number N"
+    )
+    add_output(parser, "a line per piece of output, with its number and its bytes in base64")
+    add_quiet(parser, "do not tell of output that is no longer kept")
+    add_server(parser)
+
+
+# Questions and orders.
+
+
+def configure_ps(parser: Parser) -> None:
+    """Add the options of ``ps``."""
+    parser.description = (
+        "Show the processes of a server: those that run, or all that it still knows.  In names and command\n"
+        "lines that others have chosen, what is no printable character is shown as an escape; '-o json' has\n"
+        "them as they are."
+    )
+    parser.add_argument("-a", "--all", action="store_true", help="also those that have ended")
+    parser.add_argument("--no-trunc", action="store_true", help="show names and command lines whole")
+    add_quiet(parser, "only names")
+    add_output(parser)
+    add_server(parser)
+
+
+def configure_wait(parser: Parser) -> None:
+    """Add the options of ``wait``."""
+    parser.passes_code = True
+    parser.description = (
+        "Wait until processes have ended.  The exit code is that of the process; of several, that of the\n"
+        "first one in the order given that is not 0.  Of several, the codes are printed, one per line."
+    )
+    add_names(parser, several=True)
+    add_output(parser)
+    add_quiet(parser, "print nothing")
+    add_server(parser)
+
+
+def configure_kill(parser: Parser) -> None:
+    """Add the options of ``kill``."""
+    parser.description = (
+        "End processes and everything they have started: SIGTERM, then SIGKILL once the grace is over.\n"
+        "Returns when they are gone."
+    )
+    add_names(parser, several=True)
+    parser.add_argument(
+        "--grace",
+        metavar="TIME",
+        type=duration,
+        default=_GRACE,
+        help="the time they have to end by themselves; 0 for none (default: 5s)",
+    )
+    add_output(parser)
+    add_quiet(parser, "print nothing")
+    add_server(parser)
+
+
+def configure_signal(parser: Parser) -> None:
+    """Add the options of ``signal``."""
+    parser.description = "Send a signal to the group of a process, such as INT, SIGHUP or 10."
+    add_names(parser, several=False)
+    parser.add_argument("signal", metavar="SIGNAL", type=signal_number, help="its name or number")
+    parser.add_argument("--tree", action="store_true", help="to everybody it has started, wherever they are")
+    add_output(parser)
+    add_server(parser)
+
+
+def signal_number(text: str) -> int:
+    """Parse a signal: ``TERM``, ``SIGTERM``, ``sigterm`` or ``15``; an argparse ``type``."""
+    name = text.upper() if text.upper().startswith("SIG") else f"SIG{text.upper()}"
+    known = signal.Signals.__members__
+    if name in known:
+        return int(known[name])
+    digits = text.isascii() and text.isdecimal()
+    if digits and 0 < int(text) <= signal.SIGRTMAX:
+        return int(text)
+    close = [] if digits else get_close_matches(name, known, 1)
+    hint = f"; did you mean {close[0]}?" if close else "; 'kill -l' lists them"
+    raise argparse.ArgumentTypeError(f"there is no signal {text!r}{hint}")
+
+
+def configure_write(parser: Parser) -> None:
+    """Add the options of ``write``."""
+    parser.description = (
+        "Write to the standard input of a process: DATA as it is, or what comes on our standard input.\n"
+        "Nothing is added; for the end of a line write it, as in $'ls\\n'."
+    )
+    add_names(parser, several=False)
+    parser.add_argument("data", metavar="DATA", nargs="?", help="what to write (default: standard input)")
+    parser.add_argument(
+        "--eof", action="store_true", help="end its input after that; in a terminal, type what means the end"
+    )
+    add_output(parser)
+    add_server(parser)
+
+
+def configure_resize(parser: Parser) -> None:
+    """Add the options of ``resize``."""
+    parser.description = "Give the terminal of a process another size."
+    add_names(parser, several=False)
+    parser.add_argument("size", metavar="ROWSxCOLS", type=terminal_size, help="such as 24x80")
+    add_output(parser)
+    add_server(parser)
+
+
+# Files.
+
+
+def configure_cp(parser: Parser) -> None:
+    """Add the options of ``cp``."""
+    parser.description = (
+        "Copy files between here and a server.  A path on the server begins with a colon,\n"
+        "and is relative to the server's directory unless a slash follows:\n"
+        "'holdfast cp -r ./site :/srv/site'."
+    )
+    parser.epilog = (
+        "A copy to here gets its name when it is complete.  A copy to the server that breaks off is\n"
+        "removed.  Links are followed, but not to directories.  Owners and times are not copied, and\n"
+        "modes only without a server: its protocol has no word for them.  A program that was copied\n"
+        "there can be run after 'holdfast exec -- chmod +x PATH', one from there after 'chmod +x PATH'.\n\n"
+        "A file that changes its length while it is copied is told of, and the exit code is 125.  One\n"
+        "that became longer is copied as long as it was; one that became shorter is not copied."
+    )
+    parser.add_argument("source", metavar="SRC", help="what to copy; ':PATH' is on the server")
+    parser.add_argument("target", metavar="DST", help="where to; ':PATH' is on the server")
+    parser.add_argument(
+        "-r", "--recursive", action="store_true", help="directories, with all that is in them"
+    )
+    add_quiet(parser, "show no progress, and say nothing of what is left out")
+    add_output(parser)
+    add_server(parser, embedded=True)

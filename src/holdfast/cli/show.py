@@ -1,0 +1,230 @@
+"""Processes and progress as users see them: tables, JSON documents, a bar (pure, but for ``tell_json``).
+
+JSON documents have the member names of the protocol, in camelCase.  Members are never removed and never
+change their meaning; new ones may be added.
+"""
+
+from __future__ import annotations
+
+import json
+import shlex
+from binascii import b2a_base64
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+from holdfast.model import Chunk, Listing, Outcome, Usage
+
+from .explain import LIVE_STATES, signal_name, state_of
+from .quantities import format_bytes, format_duration
+from .report import cut, plain
+
+_GAP = "   "
+"""Between two columns."""
+
+_LEAST_LAST_COLUMN = 8
+"""Characters that the last column of a table keeps on a narrow terminal."""
+
+_LONGEST_COMMAND = 48
+"""Characters of a command line in ``ps``, unless ``--no-trunc`` is given."""
+
+_LONGEST_NAME = 200
+"""Characters of a name in ``ps``, likewise.  Other clients may choose names of any length."""
+
+LISTING_HEAD = ("NAME", "PID", "STATE", "STARTED", "COMMAND")
+STATE_COLUMN = LISTING_HEAD.index("STATE")
+
+
+# Tables.
+
+
+def table(
+    head: Sequence[str],
+    rows: Sequence[Sequence[str]],
+    *,
+    width: int | None = None,
+    paint: Callable[[int, str], str] | None = None,
+) -> list[str]:
+    """Format rows as lines, each column as wide as its longest cell.
+
+    Args:
+        width: Cut the last column so that no line is longer than this.
+        paint: Adds colour to a cell, given the number of its column.  Colour does not count as width.
+    """
+    lines = [head, *([plain(cell) for cell in row] for row in rows)]
+    widths = [max(len(line[column]) for line in lines) for column in range(len(head))]
+    if width is not None:
+        before = sum(widths[:-1]) + len(_GAP) * (len(widths) - 1)
+        widths[-1] = min(widths[-1], max(_LEAST_LAST_COLUMN, width - before))
+    last = len(widths) - 1
+    shown = []
+    for number, line in enumerate(lines):
+        cells = []
+        for column, cell in enumerate(line):
+            text = cut(cell, widths[column])
+            padding = "" if column == last else " " * (widths[column] - len(text))
+            painted = text if paint is None or number == 0 else paint(column, text)
+            cells.append(painted + padding)
+        shown.append(_GAP.join(cells).rstrip())
+    return shown
+
+
+def listing_row(found: Listing, *, now: float, whole: bool) -> Sequence[str]:
+    """Return the row of a process for ``ps``.
+
+    Args:
+        now: The time in seconds since 1970.
+        whole: Do not cut the name and the command line.
+    """
+    command = shlex.join(found.argv)
+    name = plain(found.name)
+    return (
+        name if whole else cut(name, _LONGEST_NAME),
+        "-" if found.pid is None else str(found.pid),
+        state_of(found.state, found.outcome, found.exit_code),
+        f"{format_duration(max(0.0, float(round(now - found.started))))} ago",
+        command if whole else cut(command, _LONGEST_COMMAND),
+    )
+
+
+def is_live(found: Listing) -> bool:
+    """Whether a process starts or runs."""
+    return found.state in LIVE_STATES
+
+
+# JSON.
+
+
+def json_line(document: Any) -> str:
+    """Encode a document as ASCII, on one line, without the line end."""
+    return json.dumps(document, ensure_ascii=True, separators=(",", ":"))
+
+
+def tell_json(document: Any) -> None:
+    """Print a document on one line of standard output, and flush: a program may be waiting for the line."""
+    print(json_line(document), flush=True)
+
+
+def outcome_document(found: Outcome | None) -> Mapping[str, Any] | None:
+    """Describe how a process ended; None while it runs."""
+    if found is None:
+        return None
+    return {
+        "kind": found.kind.value,
+        "exitCode": found.exit_code,
+        "signal": None if found.signal is None else signal_name(found.signal),
+        "by": found.by,
+        "detail": found.detail,
+    }
+
+
+def usage_document(found: Usage | None) -> Mapping[str, Any] | None:
+    """Describe what a process has used; None if that is not known."""
+    if found is None:
+        return None
+    return {
+        "userMs": found.user_us // 1000,
+        "systemMs": found.system_us // 1000,
+        "maxRssBytes": found.peak_bytes,
+    }
+
+
+def listing_document(found: Listing) -> Mapping[str, Any]:
+    """Describe a process for ``ps -o json``."""
+    return {
+        "name": found.name,
+        "pid": found.pid,
+        "argv": [_utf8(word) for word in found.argv],
+        "cwd": _utf8(found.cwd),
+        "tty": found.terminal,
+        "startedAtMs": round(found.started * 1000),
+        "state": found.state,
+        "exitCode": found.exit_code,
+        "outcome": outcome_document(found.outcome),
+        "nextSeq": found.next_seq,
+        "retainedBytes": found.retained,
+        "kept": found.kept,
+    }
+
+
+def chunk_document(found: Chunk) -> Mapping[str, Any]:
+    """Describe a piece of output.  Its bytes are in base64, because they need not be text."""
+    data = b2a_base64(found.data, newline=False).decode()
+    return {"seq": found.seq, "stream": found.stream.value, "data": data}
+
+
+def _utf8(text: str) -> str:
+    """Replace bytes that are not UTF-8: JSON cannot express them."""
+    return text.encode("utf-8", "surrogateescape").decode("utf-8", "replace")
+
+
+# Progress.
+
+_FIRST_DRAWING = 0.5
+"""Seconds before anything is drawn: most copies take less."""
+
+_REDRAWING = 0.1
+"""Seconds between two drawings."""
+
+_BAR_WIDTH = 24
+_NAME_WIDTH = 20
+
+
+class Progress:
+    """Draws the progress of copying files, one after the other, on one line of a terminal."""
+
+    def __init__(
+        self, write: Callable[[str], object], clock: Callable[[], float], width: Callable[[], int]
+    ) -> None:
+        """
+        Args:
+            write: Writes to the terminal.
+            clock: Returns the time in seconds.
+            width: Returns the number of columns that the terminal has now.
+        """
+        self._write = write
+        self._width = width
+        self._clock = clock
+        self._started = clock()
+        self._due = self._started + _FIRST_DRAWING
+        self._name = ""
+        self._size: int | None = None
+        self._done = 0
+        self._total = 0
+        self._is_shown = False
+
+    def begin(self, name: str, size: int | None) -> None:
+        """Start with another file; ``size`` is None if it is not known."""
+        self._name, self._size, self._done = plain(name), size, 0
+
+    def advance(self, count: int) -> None:
+        """Add bytes that were copied, and draw if the last drawing is old enough."""
+        self._done += count
+        self._total += count
+        now = self._clock()
+        if now >= self._due:
+            self._due = now + _REDRAWING
+            self._draw(now)
+
+    def end(self) -> None:
+        """Erase the line."""
+        if self._is_shown:
+            self._is_shown = False
+            self._write("\r\x1b[K")
+
+    def _draw(self, now: float) -> None:
+        self._is_shown = True
+        speed = self._total / max(now - self._started, 0.001)
+        # The last column stays empty: some terminals wrap as soon as it is written to.
+        line = progress_line(self._name, self._done, self._size, speed)[: max(0, self._width() - 1)]
+        self._write(f"\r{line}\x1b[K")
+
+
+def progress_line(name: str, done: int, size: int | None, speed: float) -> str:
+    """Return one drawing: name, bar and percentage if the size is known, bytes, and bytes per second."""
+    head = f"{cut(name, _NAME_WIDTH):{_NAME_WIDTH}}"
+    tail = f"{format_bytes(done):>9}  {format_bytes(speed)}/s"
+    if not size:
+        return f"{head}  {tail}"
+    share = min(1.0, done / size)
+    full = int(share * _BAR_WIDTH)
+    return f"{head}  [{'#' * full}{'.' * (_BAR_WIDTH - full)}] {share:4.0%}  {tail}"

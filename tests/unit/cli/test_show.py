@@ -1,0 +1,179 @@
+"""Processes and progress as people and programs are shown them."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+
+import pytest
+
+from holdfast.cli.show import (
+    Progress,
+    chunk_document,
+    is_live,
+    listing_document,
+    listing_row,
+    outcome_document,
+    progress_line,
+    table,
+    tell_json,
+    usage_document,
+)
+from holdfast.model import Chunk, Kind, Listing, Outcome, Stream, Usage
+
+# Tables.
+
+
+def test_columns_are_as_wide_as_what_is_in_them_and_lines_have_no_blanks_at_their_end() -> None:
+    assert table(("A", "BB"), [("long", "x"), ("s", "")]) == ["A      BB", "long   x", "s"]
+
+
+def test_the_last_column_is_cut_to_the_width_and_keeps_something_of_it() -> None:
+    assert table(("A", "B"), [("a", "x" * 50)], width=20) == ["A   B", "a   " + "x" * 13 + "..."]
+    assert table(("A", "B"), [("a" * 30, "x" * 50)], width=20)[1].endswith("   xxxxx...")
+
+
+def test_colour_has_no_width_and_the_head_has_none() -> None:
+    lines = table(("A", "B"), [("x", "y")], paint=lambda column, text: f"<{text}>" if column == 0 else text)
+
+    assert lines == ["A   B", "<x>   y"]
+
+
+def test_what_would_move_the_cursor_is_shown_as_an_escape() -> None:
+    """A command line is somebody else's text."""
+    assert table(("A",), [("a\x1b[2J\n\udcff",)]) == ["A", r"a\x1b[2J\n\udcff"]
+
+
+def listing(
+    *, argv: Sequence[str] = ("sh", "-c", "x y"), pid: int | None = 7, state: str = "running"
+) -> Listing:
+    return Listing("n", pid, argv, "/", False, 100.0, state, None, None, 1, 0)
+
+
+def test_a_row_tells_who_since_when_and_what() -> None:
+    assert listing_row(listing(), now=220.0, whole=False) == ("n", "7", "running", "2m ago", "sh -c 'x y'")
+
+
+def test_a_process_that_starts_has_no_number_and_clocks_may_differ() -> None:
+    starting = listing(pid=None, state="starting")
+
+    assert listing_row(starting, now=90.0, whole=False)[1:4] == ("-", "starting", "0s ago")
+
+
+def test_a_long_command_is_cut_unless_it_is_wanted() -> None:
+    long = listing(argv=["x" * 100])
+
+    assert listing_row(long, now=0.0, whole=False)[4] == "x" * 45 + "..."
+    assert listing_row(long, now=0.0, whole=True)[4] == "x" * 100
+
+
+def test_what_has_ended_does_not_live() -> None:
+    states = ("starting", "running", "exited", "closed")
+
+    assert [is_live(listing(state=state)) for state in states] == [True, True, False, False]
+
+
+# JSON.
+
+
+def test_a_document_is_one_line_of_ascii(capsys: pytest.CaptureFixture[str]) -> None:
+    tell_json({"a": "é\n"})
+
+    (line,) = capsys.readouterr().out.splitlines()
+    assert line.isascii()
+    assert json.loads(line) == {"a": "é\n"}
+
+
+def test_a_process_has_the_members_of_the_protocol() -> None:
+    found = Listing(
+        "n", 7, ["a", "\udcff"], "/x", True, 1.5, "closed", 143, Outcome(Kind.SIGNAL, signal=15), 4, 9
+    )
+
+    shown = listing_document(found)
+
+    assert json.loads(json.dumps(shown)) == {
+        "name": "n",
+        "pid": 7,
+        "argv": ["a", "\ufffd"],
+        "cwd": "/x",
+        "tty": True,
+        "startedAtMs": 1500,
+        "state": "closed",
+        "exitCode": 143,
+        "outcome": {"kind": "signal", "exitCode": None, "signal": "SIGTERM", "by": None, "detail": None},
+        "nextSeq": 4,
+        "retainedBytes": 9,
+        "kept": False,
+    }
+
+
+def test_a_chunk_is_its_bytes_in_base64() -> None:
+    shown = chunk_document(Chunk(3, Stream.PTY, b"\xff\0"))
+
+    assert shown == {"seq": 3, "stream": "pty", "data": "/wA="}
+
+
+def test_what_is_not_known_is_null() -> None:
+    assert (outcome_document(None), usage_document(None)) == (None, None)
+
+
+def test_times_are_milliseconds() -> None:
+    assert usage_document(Usage(1999, 0, 5)) == {"userMs": 1, "systemMs": 0, "maxRssBytes": 5}
+
+
+# Progress.
+
+
+class Clock:
+    def __init__(self) -> None:
+        self.now = 100.0
+
+    def __call__(self) -> float:
+        return self.now
+
+
+def test_a_short_copy_shows_nothing() -> None:
+    shown: list[str] = []
+    progress = Progress(shown.append, Clock(), lambda: 80)
+    progress.begin("file", 10)
+    progress.advance(10)
+    progress.end()
+
+    assert shown == []
+
+
+def test_a_long_copy_is_shown_now_and_then_and_taken_away() -> None:
+    shown: list[str] = []
+    clock = Clock()
+    progress = Progress(shown.append, clock, lambda: 80)
+    progress.begin("file", 2 << 20)
+    clock.now += 1.0
+    progress.advance(1 << 20)
+    progress.advance(1)
+    clock.now += 1.0
+    progress.advance((1 << 20) - 1)
+    progress.end()
+    progress.end()
+
+    assert len(shown) == 3
+    assert "[############............]  50%    1.0 MiB  1.0 MiB/s" in shown[0]
+    assert "100%" in shown[1]
+    assert shown[2] == "\r\x1b[K"
+
+
+def test_without_a_size_there_is_no_bar() -> None:
+    assert "[" not in progress_line("x" * 100, 5, None, 1.0)
+    assert progress_line("x" * 100, 5, None, 1.0).startswith("x" * 17 + "...")
+    assert "100%" in progress_line("grown", 20, 10, 1.0)
+
+
+def test_on_a_narrow_terminal_it_stays_on_one_line_and_a_name_cannot_leave_it() -> None:
+    """What is taken away at the end is one line."""
+    shown: list[str] = []
+    clock = Clock()
+    progress = Progress(shown.append, clock, lambda: 10)
+    progress.begin("a\nb\x1b[2J", 10)
+    clock.now += 1.0
+    progress.advance(5)
+
+    assert shown == ["\ra\\nb\\x1b[\x1b[K"]
