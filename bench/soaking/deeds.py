@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from bench.soaking import apps, control, files, garbage, processes, sessions, web
+from bench.soaking import apps, control, files, garbage, processes, sessions, web, worst
 from bench.soaking.user import Deed
 
 EXEC: dict[Deed, float] = {
@@ -60,6 +60,9 @@ APP: dict[Deed, float] = {
     garbage.half_open: 1,
     garbage.mid_message: 1,
 }
+
+ADVERSARY: dict[Deed, float] = {worst.worst: 1}
+"""What a client does that is up to no good."""
 
 ONCE: list[Deed] = [control.sandboxed, files.whole_files, files.watch, web.buffered]
 """Deeds after which a server has made what it makes when it is first needed."""

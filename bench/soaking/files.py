@@ -53,7 +53,7 @@ async def _refusals(user: User, root: str) -> None:
     await peer.refused(
         -32600, "base64", "fs/writeFile", {"path": f"{root}/a/one", "dataBase64": "not base64!"}
     )
-    await peer.refused(-32602, "relative URL", "fs/readFile", {"path": "/no/uri"})
+    await peer.refused(-32602, "relative URL", "fs/readFile", {"path": "no/uri"})
     if user.world.has_sandbox:
         params: Message = {"path": f"{root}/a/two", "dataBase64": "", "sandbox": policy()}
         await peer.refused(-32603, "os error 30", "fs/writeFile", params)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import json
 import os
+import re
 import signal
 import statistics
 import subprocess
@@ -17,6 +18,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+_NUMBER = re.compile(r"\[[0-9]+\]$")
 _TICKS = os.sysconf("SC_CLK_TCK")
 _PAGE = os.sysconf("SC_PAGE_SIZE")
 _MIB = 1 << 20
@@ -39,7 +41,7 @@ class Sample:
     threads: int
     tasks: int
     family: int
-    """Processes below the server: the nursery, wardens, commands and what those have started."""
+    """Processes below the server: the fork server, shims, commands and what those have started."""
     zombies: int
 
 
@@ -58,6 +60,7 @@ class Watched:
         )
         os.close(theirs)
         self._lines = os.fdopen(self._answers, "rb")
+        self._said = ""
         self._began = time.monotonic()
 
     @property
@@ -74,8 +77,10 @@ class Watched:
 
     def said(self) -> str:
         """What is in its log."""
-        self._log.seek(0)
-        return self._log.read().decode(errors="replace")
+        if not self._log.closed:
+            self._log.seek(0)
+            self._said = self._log.read().decode(errors="replace")
+        return self._said
 
     def tasks(self) -> int:
         """The number of asyncio tasks."""
@@ -100,7 +105,7 @@ class Watched:
         folder, kinds = Path(f"/proc/{self.pid}/fd"), Counter[str]()
         for fd in os.listdir(folder):
             with contextlib.suppress(OSError):
-                kinds[os.readlink(folder / fd).partition("[")[0]] += 1
+                kinds[_NUMBER.sub("", os.readlink(folder / fd))] += 1
         return kinds
 
     def cpu(self) -> float:
@@ -152,6 +157,10 @@ class Watched:
             self._process.wait()
         finally:
             self._lines.close()
+            self.said()
+            self._log.close()
+            if self._process.stdout is not None:
+                self._process.stdout.close()
 
     @property
     def code(self) -> int | None:

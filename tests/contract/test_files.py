@@ -13,7 +13,7 @@ import pytest
 from holdfast.backend import Backend
 from holdfast.config import MIB
 from holdfast.errors import FileFailed, FileRefused, FileUnsupported
-from holdfast.files import DirEntry, Metadata, OpenFile, Purpose, WalkEntry, WalkTerms
+from holdfast.files import DirEntry, FileMetadata, OpenFile, Purpose, WalkEntry, WalkTerms
 from holdfast.sandbox import Access, Entry, Sandbox
 
 ODD = os.fsdecode(b"odd \xff%41\n\xe2\x98\x83")
@@ -112,7 +112,7 @@ async def test_what_is_known_of_a_file(backend: Backend, tmp_path: Path) -> None
     assert (found.directory, found.file, found.link, found.size) == (False, True, False, 5)
     assert found.modified == 1_700_000_000_123_000_000
     assert found.created > found.modified or found.created == 0
-    assert through == Metadata(
+    assert through == FileMetadata(
         directory=False, file=True, link=True, size=5, created=found.created, modified=found.modified
     )
     assert (await backend.files.metadata(str(tmp_path))).directory

@@ -4,14 +4,24 @@ from __future__ import annotations
 
 import asyncio
 import signal
-import uuid
 
 import pytest
 
-from holdfast import DEVNULL, PIPE, STDOUT, Host, Kind, Outcome, OutOfTurn, Size, SpawnFailed, Stream
+from holdfast import (
+    DEVNULL,
+    PIPE,
+    STDOUT,
+    Host,
+    Kind,
+    Outcome,
+    OutOfTurn,
+    Size,
+    SpawnFailed,
+    Stream,
+)
 from holdfast.errors import NoTerminal
 from tests.fakes.gate import Gate, gone
-from tests.fakes.process import PATIENCE, is_alive
+from tests.fakes.process import PATIENCE
 
 SUCCESS = Outcome(Kind.EXIT, 0)
 
@@ -317,55 +327,7 @@ async def test_a_process_that_takes_too_long_is_ended_by_its_host(host: Host) ->
     assert (await handle.wait()).kind is Kind.TIMEOUT
 
 
-# Cancelling.
-
-
-async def test_cancelling_a_read_or_a_communicate_loses_nothing(host: Host, gate: Gate) -> None:
-    handle = await host.start(sh(f"echo one; {gate.shell}; echo two"))
-    assert handle.stdout is not None
-    await gate.reached()
-
-    for waiting in (handle.stdout.readexactly(100), handle.communicate(), handle.stdout.read(-1)):
-        with pytest.raises(TimeoutError):
-            async with asyncio.timeout(0.02):
-                await waiting
-    gate.open()
-
-    assert await handle.communicate() == (b"one\ntwo\n", b"")
-
-
-async def test_cancelling_a_run_ends_the_whole_tree_first(host: Host, gate: Gate) -> None:
-    name = f"run-{uuid.uuid4()}"
-    async with asyncio.timeout(PATIENCE), asyncio.TaskGroup() as group:
-        running = group.create_task(host.run(sh(gate.shell), capture_output=True, name=name))
-        await gate.reached()
-        pids: list[int] = []
-        while not pids:
-            await asyncio.sleep(0)
-            pids = [each.pid for each in await host.processes() if each.name == name and each.pid]
-        (started,) = pids
-
-        running.cancel()
-
-    assert running.cancelled()
-    assert not is_alive(started)
-
-
-@pytest.mark.parametrize("turns", range(8))
-async def test_cancelling_a_start_leaves_no_process(host: Host, gate: Gate, turns: int) -> None:
-    """At whatever moment it comes."""
-    name = f"start-{uuid.uuid4()}"
-    async with asyncio.timeout(PATIENCE), asyncio.TaskGroup() as group:
-        starting = group.create_task(host.start(sh(gate.shell), name=name))
-        for _ in range(turns):
-            await asyncio.sleep(0)
-        starting.cancel()
-
-    if starting.cancelled():
-        while any(each.name == name and each.state == "running" for each in await host.processes()):  # noqa: ASYNC110
-            await asyncio.sleep(0)
-    else:
-        await starting.result().end()
+# Starts that fail.
 
 
 async def test_a_start_that_fails_says_what_is_at_fault(host: Host) -> None:

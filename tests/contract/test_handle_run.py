@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from holdfast import PIPE, STDOUT, CommandFailed, Completed, Host, Kind, Limits, Outcome, TimedOut
-from holdfast.model import EnvPolicy, Inherit
+from holdfast.model import EnvironmentPolicy, Inherit
 from tests.fakes.gate import Gate
 from tests.fakes.process import PATIENCE
 
@@ -91,7 +91,7 @@ async def test_outputs_are_joined(host: Host) -> None:
 async def test_a_command_runs_where_and_with_what_it_is_told_to(host: Host, tmp_path: Path) -> None:
     where = await host.run(["pwd"], cwd=tmp_path, capture_output=True, text=True)
     only = await host.run(["/usr/bin/env"], env={"A": "1"}, capture_output=True, text=True)
-    policy = EnvPolicy(
+    policy = EnvironmentPolicy(
         Inherit.NONE, ignore_default_excludes=False, exclude=(), set=(("B", "2"),), include_only=()
     )
     laid = await host.run(["/usr/bin/env"], env={"A": "1"}, env_policy=policy, capture_output=True, text=True)

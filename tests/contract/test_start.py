@@ -10,7 +10,7 @@ import pytest
 
 from holdfast.backend import Backend
 from holdfast.errors import Fault, SpawnFailed
-from holdfast.model import EnvPolicy, Inherit, Size, Spec
+from holdfast.model import EnvironmentPolicy, Inherit, Size, Spec
 from tests.fakes.process import (
     PATH,
     TERMINAL,
@@ -40,7 +40,9 @@ async def test_a_process_gets_its_arguments_directory_and_variables(backend: Bac
 
 
 async def test_a_process_inherits_what_the_policy_says(backend: Backend) -> None:
-    policy = EnvPolicy(Inherit.NONE, True, exclude=(), set=(("A", "1"), ("PATH", PATH)), include_only=())
+    policy = EnvironmentPolicy(
+        Inherit.NONE, True, exclude=(), set=(("A", "1"), ("PATH", PATH)), include_only=()
+    )
     spec = Spec(argv=["env"], cwd="/", env={"B": "2"}, env_policy=policy)
 
     recorder = await finished(await backend.start(spec))
@@ -81,7 +83,7 @@ async def test_its_name_changes_nothing_about_the_program(backend: Backend, term
 async def test_a_start_that_fails_names_what_is_at_fault_and_leaves_nothing(
     backend: Backend, spec: Spec, fault: Fault, subject: str, number: int | None, terminal: Size | None
 ) -> None:
-    await finished(await backend.start(command("true")))  # Now there is a nursery, and a spare warden.
+    await finished(await backend.start(command("true")))  # Now there is a fork server, and a spare shim.
     before = len(open_files())
     spec = Spec(spec.argv, spec.cwd, spec.env, terminal=terminal)
 

@@ -321,7 +321,8 @@ class AppClient:
             case {"method": "process/exited", "params": params}:
                 self.tale(params["processHandle"]).exits.append(params)
             case {"id": int(number)} if (answer := self._waiting.pop(number, None)) is not None:
-                answer.set_result(message)
+                if not answer.done():  # Whoever asked may have given up.
+                    answer.set_result(message)
         if self.keeps_output or "outputDelta" not in message.get("method", ""):
             self.messages.append(message)
         if self.on_message is not None:

@@ -56,7 +56,7 @@ def stranger(command: Sequence[str], output: Path, *, lines: int) -> Iterator[li
 @asynccontextmanager
 async def remote(url: str) -> AsyncIterator[RemoteBackend]:
     """A client of the server at this address."""
-    backend = RemoteBackend(url, give_up=PATIENCE)
+    backend = RemoteBackend(url, reconnect_timeout=PATIENCE)
     await backend.open()
     try:
         yield backend

@@ -239,7 +239,8 @@ class Client:
             self.tale(params["processId"]).events.append((kind.removeprefix("process/"), params))
         if kind != "process/output":
             self.messages.append(message)
-        if "method" not in message and (answer := self._waiting.pop(message["id"], None)) is not None:
+        answer = self._waiting.pop(message["id"], None) if "method" not in message else None
+        if answer is not None and not answer.done():  # Whoever asked may have given up.
             answer.set_result(message)
         if self.on_message is not None:
             self.on_message(message)

@@ -1,4 +1,4 @@
-"""A child that gives up its rights by itself, without any nursery, and then tries things."""
+"""A child that gives up its rights by itself, without any fork server, and then tries things."""
 
 from __future__ import annotations
 

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import json
 from collections.abc import Callable
 from typing import Any, cast
 
-from holdfast.backend import Http, Valve, Watcher
-from holdfast.engine.prompt import Prompt
+from holdfast.backend import Http, Packed, Prompt, Valve, Watcher
+from holdfast.dialects.dialect import LongResult
 from holdfast.files import Files
 from holdfast.model import (
     Chunk,
@@ -26,6 +27,7 @@ from holdfast.model import (
 )
 from holdfast.principal import ANYBODY, Principal
 from holdfast.web import HttpRequest
+from holdfast.wire.jsonrpc import Id
 
 HOST = HostInfo(  # noqa: S604  (the path of a shell, and no call of one)
     shell="/bin/bash",
@@ -67,6 +69,22 @@ class FakeClient:
 
     def _send(self, *parts: bytes) -> None:
         self.raw.append(b"".join(parts))
+
+    def send_long(self, message: LongResult) -> None:
+        """At once: nobody else has a turn."""
+
+        async def gather() -> None:
+            self._send(message.head, *[piece async for piece in message.pieces], message.tail)
+            message.close()
+
+        gathering = gather()
+        with contextlib.suppress(StopIteration):
+            while True:
+                gathering.send(None)
+
+    def cancel(self, key: Id) -> bool:
+        """Nothing waits here."""
+        return False
 
     @property
     def sent(self) -> list[Any]:
@@ -121,9 +139,11 @@ class FakeProcess(Prompt):
         """What ``read``, ``wait`` and ``terminate`` wait for, if there is one."""
         self.asked = asyncio.Event()
         """Set by the first of them."""
+        self.at_work = False
+        """Whether those who hold its output open have something to do."""
         self.survivors: tuple[int, ...] = ()
         self.exact = True
-        self.packed: bytes | None = None
+        self.packed: Packed | None = None
         """What ``pack`` answers."""
 
     @property
@@ -178,6 +198,9 @@ class FakeProcess(Prompt):
     def signal_now(self, number: int, *, tree: bool = False) -> None:
         self.calls.append(("signal", number, "tree") if tree else ("signal", number))
 
+    def look_at_holders(self, tell: Callable[[bool], None]) -> None:
+        tell(self.at_work)
+
     def drain(self) -> None:
         self.calls.append(("drain",))
 
@@ -193,7 +216,7 @@ class FakeProcess(Prompt):
     def retained(self) -> int:
         return self.kept
 
-    def pack(self) -> bytes | None:
+    def pack(self) -> Packed | None:
         return self.packed
 
     def forget(self, leftovers: Leftovers = Leftovers.SPARE) -> None:
@@ -268,7 +291,7 @@ class FakeBackend:
         self.asked = asyncio.Event()
         """Set by the first start."""
         self._outcomes = list(outcomes)
-        self.unpacked: dict[bytes, FakeProcess] = {}
+        self.unpacked: dict[Packed, FakeProcess] = {}
         """What ``unpack`` answers."""
 
     def on_behalf_of(self, principal: Principal, peer: str = "") -> FakeBackend:
@@ -286,8 +309,8 @@ class FakeBackend:
         assert isinstance(outcome, BaseException)
         raise outcome
 
-    def unpack(self, data: bytes) -> FakeProcess:
-        return self.unpacked[data]
+    def unpack(self, packed: Packed) -> FakeProcess:
+        return self.unpacked[packed]
 
     async def aclose(self) -> None:
         self.specs.clear()

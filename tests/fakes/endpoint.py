@@ -16,7 +16,7 @@ from holdfast.wire.jsonrpc import Notification, Response
 
 
 class MemoryChannel:
-    """Implements ``connection.Channel``: keeps what was written, says what it is told to say."""
+    """Implements ``channel.Channel``: keeps what was written, says what it is told to say."""
 
     transport = "websocket"
     peer = "127.0.0.1:5"
@@ -74,11 +74,13 @@ class ToyConversation:
     """Implements ``dialect.Conversation``: remembers what it was told."""
 
     binary = True
-    decode = staticmethod(jsonrpc.decode)
+    envelope = jsonrpc.STRICT
 
     def __init__(self, client: Client) -> None:
         self.client = client
         self.told: list[str] = []
+        self.shut = False
+        """Whether it is the time for nothing."""
         self.gates: dict[str, asyncio.Future[str]] = {}
         """What ``wait`` and ``start`` wait for, by name."""
 
@@ -86,7 +88,7 @@ class ToyConversation:
         return {"told": len(self.told)}
 
     def gate(self, method: Method) -> None:
-        if method.family == "closed":
+        if self.shut or method.family == "closed":
             raise OutOfTurn("not now")
 
     def notified(self, notification: Notification) -> None:
@@ -103,8 +105,8 @@ class ToyConversation:
     def drained(self) -> None:
         self.told.append("drained")
 
-    def malformed(self, detail: str) -> WireError | None:
-        return WireError(-1, f"malformed: {detail}")
+    def malformed(self, detail: str) -> bytes | None:
+        return jsonrpc.error(jsonrpc.UNPARSED, -1, f"malformed: {detail}")
 
     def explain(self, error: HoldfastError) -> WireError:
         return WireError(-2, str(error), {"kind": type(error).__name__})
@@ -190,6 +192,7 @@ class ToyEndpoint:
 
     def __init__(self) -> None:
         self.conversations: list[ToyConversation] = []
+        self.is_closed = False
         self.methods = {
             "plain": Method(_name, _plain),
             "at once": Method(_name, _at_once),
@@ -202,6 +205,7 @@ class ToyEndpoint:
             "refused": Method(_name, _refused),
             "closed": Method(_name, _plain, family="closed"),
             "long": Method(_name, _long, waits=True),
+            "long start": Method(_name, _long, name_of=_name, starts=True, waits=True),
             "broken": Method(_name, _broken),
             "broken later": Method(_name, _broken_later),
             "broken before": Method(_unreadable, _plain),
@@ -213,14 +217,24 @@ class ToyEndpoint:
     def usage(self) -> dict[str, int]:
         return {"toys": len(self.conversations)}
 
+    def close(self) -> None:
+        self.is_closed = True
+
     def greet(self, client: Client) -> ToyConversation:
         self.conversations.append(ToyConversation(client))
         return self.conversations[-1]
 
 
+def deliver(connection: Connection, *messages: bytes, binary: bool = False) -> None:
+    """Have a connection receive these messages, in one packet."""
+    connection.until = 0.0
+    for message in messages:
+        connection.receive(message, binary=binary)
+
+
 def introduce(connection: Connection, endpoint: ToyEndpoint) -> ToyConversation:
     """Have the conversation begin, which it does with the first message."""
-    connection.receive(b'{"method":"hello"}')
+    deliver(connection, b'{"method":"hello"}')
     toy = endpoint.conversations[0]
     toy.told.clear()
     return toy

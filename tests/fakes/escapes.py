@@ -8,7 +8,7 @@ NAME is an abstract socket on which somebody listens, and the mark by which ever
 arguments of each of them.  The first line sent there says how many reports follow, and how many of those wait
 for a byte before they begin, because they leave nobody else much of the processor.  A report is the number of
 a process, its start time, and its way.  Nearly everybody keeps the connection open, so that its end says that
-they are gone.  A line `warden` on stdin kills the parent of this program; `own` ends this program only.
+they are gone.  A line `shim` on stdin kills the parent of this program; `own` ends this program only.
 """
 
 from __future__ import annotations
@@ -152,7 +152,7 @@ def _fork_and_linger() -> None:
 
 
 def foster_parent() -> None:
-    """Takes orphans in, as a warden does."""
+    """Takes orphans in, as a shim does."""
     libc.prctl(PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0)
     fork(daemon_in_session)
     linger("foster parent")
@@ -249,7 +249,7 @@ def main() -> None:
     for way in [*FEW, *MANY * HOW_MANY, *LAST]:
         fork(way)
     for word in sys.stdin:
-        if word == "warden\n":
+        if word == "shim\n":
             os.kill(os.getppid(), signal.SIGKILL)
         elif word == "own\n":
             os._exit(7)

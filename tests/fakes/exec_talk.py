@@ -12,9 +12,9 @@ import pytest
 from holdfast.config import SessionLimits
 from holdfast.dialects.exec.conversation import ExecConversation
 from holdfast.dialects.exec.endpoint import ExecEndpoint
-from holdfast.dialects.exec.feed import Feed
+from holdfast.dialects.exec.entries import Entry
 from holdfast.dialects.exec.methods import METHODS
-from holdfast.dialects.exec.realm import Realm
+from holdfast.dialects.exec.scopes import Tenant
 from holdfast.errors import HoldfastError
 from holdfast.principal import ANYBODY
 from holdfast.telemetry import Tally
@@ -25,9 +25,9 @@ START = {"processId": "p", "argv": ["x"], "cwd": "file:///tmp", "env": {"A": "1"
 INITIALIZED = jsonrpc.Notification("initialized", None)
 
 
-def a_realm(limits: SessionLimits | None = None) -> Realm:
+def a_tenant(limits: SessionLimits | None = None) -> Tenant:
     """Of whoever has no token."""
-    return Realm(ANYBODY.identity, FakeBackend(), limits or SessionLimits())
+    return Tenant(ANYBODY.identity, FakeBackend(), limits or SessionLimits())
 
 
 class ExecTalk:
@@ -89,11 +89,11 @@ class ExecTalk:
         await self.backend.asked.wait()
         return task
 
-    def feed(self, name: str = "p") -> Feed:
+    def entry(self, name: str = "p") -> Entry:
         """A process of the session."""
-        feed = self.talk.session.scope.find(name)
-        assert isinstance(feed, Feed)
-        return feed
+        entry = self.talk.session.find(name)
+        assert isinstance(entry, Entry)
+        return entry
 
     def finished(self) -> dict[str, int]:
         """How many processes are counted as ended, by how."""

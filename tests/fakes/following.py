@@ -82,6 +82,13 @@ class Scene:
         self.talk.abort()
         self.talk = await self.server.welcome(session, *FEATURES)
 
+    async def forget(self) -> None:
+        """Break the connection; the next one has a session of its own."""
+        self.talk.abort()
+        self.talk = await self.server.accept()
+        self.talk.refuse(await self.talk.hear(), -32600, "unknown session id s1")
+        await self.talk.shake_hands("s2", *FEATURES)
+
 
 @asynccontextmanager
 async def scene(

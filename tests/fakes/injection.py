@@ -1,4 +1,4 @@
-"""Errors that the system gives at one call: of a server, its nursery, a warden or the start of a command.
+"""Errors that the system gives at one call: of a server, its fork server, a shim or the start of a command.
 
 ``strace`` attaches to the process, and makes its Nth call of a kind fail without being done.
 """
@@ -30,10 +30,10 @@ class Role(Enum):
     """Whose calls fail."""
 
     SERVER = "server"
-    NURSERY = "nursery"
-    WARDEN = "warden"
+    FORK_SERVER = "fork_server"
+    SHIM = "shim"
     START = "start"
-    """A warden's child, until it is the command."""
+    """A shim's child, until it is the command."""
 
 
 @dataclass(frozen=True)
@@ -135,7 +135,7 @@ def calls_in(log: Path) -> dict[int, Counter[str]]:
     return found
 
 
-# What is traced: a server with as many processes as make it ask for another warden.
+# What is traced: a server with as many processes as make it ask for another shim.
 
 
 def children_of(pid: int) -> list[int]:
@@ -152,7 +152,7 @@ def name_of(pid: int) -> str:
 
 
 class Scene:
-    """A server, a client that uses it while calls fail, and others that keep wardens busy."""
+    """A server, a client that uses it while calls fail, and others that keep shims busy."""
 
     def __init__(self, program: Program, url: str) -> None:
         self.program = program
@@ -173,35 +173,35 @@ class Scene:
         await self.filler.close()
 
     async def more(self) -> None:
-        """Start processes until one warden is left without."""
+        """Start processes until one shim is left without."""
         while len(self.idle()) != 1 or self.fillers < 2:
             await self.filler.start(f"f{self.fillers}", "sleep", "1000")
             self.fillers += 1
             await eventually(lambda: self.fillers < 2 or self.idle())
 
-    def nursery(self) -> int:
-        (found,) = [pid for pid in children_of(self.program.pid) if name_of(pid).startswith("holdfast-nurs")]
+    def fork_server(self) -> int:
+        (found,) = [pid for pid in children_of(self.program.pid) if name_of(pid).startswith("holdfast-fork")]
         return found
 
     def idle(self) -> list[int]:
-        """Wardens without a command."""
-        return [pid for pid in children_of(self.nursery()) if not children_of(pid)]
+        """Shims without a command."""
+        return [pid for pid in children_of(self.fork_server()) if not children_of(pid)]
 
     async def targets(self, role: Role) -> tuple[list[int], list[str]]:
         """Whom to trace, and with which options."""
         match role:
             case Role.SERVER:
                 return [self.program.pid], []
-            case Role.NURSERY:
+            case Role.FORK_SERVER:
                 await eventually(self._end_idle)  # Or it would be asked for the next command only.
-                return [self.nursery()], []
-            case Role.WARDEN:
+                return [self.fork_server()], []
+            case Role.SHIM:
                 return self.idle(), []
             case Role.START:
                 return self.idle(), ["-f"]
 
     def _end_idle(self) -> bool:
-        """Kill the wardens without a command; say whether there is none any more."""
+        """Kill the shims without a command; say whether there is none any more."""
         idle = self.idle()
         for pid in idle:
             with contextlib.suppress(ProcessLookupError):
@@ -306,7 +306,7 @@ class Scene:
     async def _nothing_left(self, before: int) -> None:
         pid = self.program.pid
         await eventually(lambda: len(commands(pid)) == self.fillers)
-        # Between two cycles a warden more or less may be ready, each with one socket.
+        # Between two cycles a shim more or less may be ready, each with one socket.
         await eventually(lambda: open_files(pid) <= before + 3)
 
 

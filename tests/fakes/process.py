@@ -16,12 +16,12 @@ from pathlib import Path
 from holdfast.config import EngineLimits
 from holdfast.engine.local import LocalBackend
 from holdfast.engine.workers import Workers
-from holdfast.host.child import Child
+from holdfast.host.child import ShimChild
 from holdfast.host.environ import Environment
 from holdfast.host.info import host_info
 from holdfast.host.orders import News, Report
 from holdfast.host.spawn import Spawner
-from holdfast.model import PLAIN, Size, Spec, Stream, Terms
+from holdfast.model import PLAIN, ProcessTerms, Size, Spec, Stream
 from holdfast.poller import Poller
 
 PATIENCE = 10.0
@@ -39,7 +39,7 @@ def command(
     terminal: Size | None = None,
     stdin: bool = False,
     arg0: str | None = None,
-    terms: Terms = PLAIN,
+    terms: ProcessTerms = PLAIN,
 ) -> Spec:
     """Start this program."""
     return Spec(
@@ -53,7 +53,9 @@ def command(
     )
 
 
-def sh(script: str, *, terminal: Size | None = None, stdin: bool = False, terms: Terms = PLAIN) -> Spec:
+def sh(
+    script: str, *, terminal: Size | None = None, stdin: bool = False, terms: ProcessTerms = PLAIN
+) -> Spec:
     """Start a shell with this script."""
     return command("sh", "-c", script, terminal=terminal, stdin=stdin, terms=terms)
 
@@ -63,7 +65,7 @@ def python(
     *arguments: str,
     terminal: Size | None = None,
     stdin: bool = False,
-    terms: Terms = PLAIN,
+    terms: ProcessTerms = PLAIN,
 ) -> Spec:
     """Start this interpreter with this source."""
     argv = (sys.executable, "-I", "-S", "-c", source, *arguments)
@@ -144,7 +146,7 @@ def run(spec: Spec, spawner: Spawner | None = None) -> Ran:
 
 
 @contextmanager
-def started(spec: Spec, spawner: Spawner | None = None) -> Iterator[Child]:
+def started(spec: Spec, spawner: Spawner | None = None) -> Iterator[ShimChild]:
     """A child that runs; its tree has ended and everything of it is closed at the end."""
     used = spawner or Spawner(Environment({}))
     try:
@@ -166,14 +168,14 @@ def started(spec: Spec, spawner: Spawner | None = None) -> Iterator[Child]:
         used.close()
 
 
-def wait_news(child: Child) -> Report:
+def wait_news(child: ShimChild) -> Report:
     """The next news of a child."""
-    while (report := child.hear()) is None:
+    while (report := child.receive()) is None:
         wait_readable(child.fileno())
     return report
 
 
-def wait_exit(child: Child) -> int:
+def wait_exit(child: ShimChild) -> int:
     """The exit code of a child, 128 + n after death by signal n."""
     report = wait_news(child)
     assert report.news is News.EXITED
@@ -192,7 +194,7 @@ def _wait_program(pid: int) -> None:
         time.sleep(0.0005)
 
 
-def descriptors(child: Child) -> set[int]:
+def descriptors(child: ShimChild) -> set[int]:
     """What whoever takes a child has to close."""
     return {fd for _, fd in child.outputs} | ({child.stdin} if child.stdin is not None else set())
 

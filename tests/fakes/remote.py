@@ -63,7 +63,13 @@ class Notes:
 
 
 def make_link(url: str, notes: Notes, **options: Any) -> Link:
-    settings = {"token": None, "client_name": "test", "heartbeat": 20.0, "give_up": PATIENCE, **options}
+    settings = {
+        "token": None,
+        "client_name": "test",
+        "heartbeat": 20.0,
+        "reconnect_timeout": PATIENCE,
+        **options,
+    }
     return Link(parse(url), notes, **settings)
 
 
@@ -86,7 +92,7 @@ async def far(
     peer: Peer, *features: str, about: Message | None = None, **options: Any
 ) -> AsyncIterator[tuple[RemoteBackend, Talk]]:
     """A backend that is connected, and the server's side of it."""
-    backend = RemoteBackend(peer.url, **{"give_up": PATIENCE, **options})
+    backend = RemoteBackend(peer.url, **{"reconnect_timeout": PATIENCE, **options})
     opening = background(backend.open())
     talk = await peer.welcome("s1", *features, about=about)
     await opening

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from holdfast.host.files.reach import Reach
+from holdfast.host.files.resolver import Resolver
 from holdfast.sandbox import Access, Rule, Rules
 
 
@@ -22,8 +22,8 @@ def rules(*given: tuple[Path | str, Access]) -> Rules:
     return Rules([Rule(str(path), access) for path, access in given])
 
 
-def ruled(*given: tuple[Path | str, Access], follow: bool = True) -> Reach:
-    return Reach(rules(*given), follow=follow)
+def ruled(*given: tuple[Path | str, Access], follow: bool = True) -> Resolver:
+    return Resolver(rules(*given), follow=follow)
 
 
 @contextmanager

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from holdfast.principal import Principal
-from holdfast.server.auth import Auth, Denied, SignedAuth
+from holdfast.server.auth import Auth, NotAdmitted, SignedAuth
 
 SECRET = b"a secret that only the tests know, of 48 bytes.."
 HASHES = {"HS256": hashlib.sha256, "HS384": hashlib.sha384, "HS512": hashlib.sha512}
@@ -70,7 +70,7 @@ def asked(auth: Auth, header: str | None) -> Principal | str:
     """Who is let in, or what it is told."""
     try:
         return auth.admit(header)
-    except Denied as denied:
+    except NotAdmitted as denied:
         return str(denied)
 
 

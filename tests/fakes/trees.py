@@ -89,8 +89,10 @@ def user(name: str) -> User:
 class ProgramOf(Program):
     """``holdfast serve`` with somebody's rights."""
 
-    def __init__(self, owner: User, *options: str) -> None:
-        self._process = owner.popen(*COMMAND[1:], *options, env={})
+    def __init__(self, owner: User, *options: str, script: str | None = None) -> None:
+        """``script`` is Python that runs first and ends by executing its arguments."""
+        before = () if script is None else ("-c", script, owner.python)
+        self._process = owner.popen(*before, *COMMAND[1:], *options, env={})
         self._family = set()
         self.errors = b""
 
@@ -109,10 +111,10 @@ class Host:
 
 
 @contextlib.contextmanager
-def host_of(name: str, *options: str) -> Iterator[Host]:
+def host_of(name: str, *options: str, script: str | None = None) -> Iterator[Host]:
     """A server with one listener and somebody's rights, stopped and looked after at the end."""
     owner = user(name)
-    program = ProgramOf(owner, "--listen", "ws://127.0.0.1:0", *options)
+    program = ProgramOf(owner, "--listen", "ws://127.0.0.1:0", *options, script=script)
     try:
         yield Host(program, program.read_url(), owner)
     except BaseException:

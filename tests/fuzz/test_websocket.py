@@ -54,7 +54,7 @@ conversations = st.lists(messages(), max_size=5)
 
 
 def read(chunks: list[bytes]) -> list[Event]:
-    frames = FrameReader(frame_limit=1 << 16, message_limit=1 << 20)
+    frames = FrameReader(1 << 20)
     return [event for chunk in chunks for event in frames.feed(memoryview(chunk))]
 
 
@@ -90,7 +90,7 @@ def test_masking_twice_gives_the_payload_back(payload: bytes, mask: bytes) -> No
 
 def outcome(chunks: list[bytes]) -> tuple[list[Event], str]:
     """What was read, and how it ended."""
-    frames = FrameReader(frame_limit=1000, message_limit=2000)
+    frames = FrameReader(2000)
     events: list[Event] = []
     try:
         for chunk in chunks:

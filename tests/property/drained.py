@@ -39,6 +39,8 @@ class Plan:
     hard: int
     timers_first: bool
     """Of a timer and an event of the same moment, which comes first."""
+    busy: tuple[int, ...] = ()
+    """When somebody who holds a stream open was at work, and said nothing."""
 
 
 @dataclass
@@ -67,6 +69,7 @@ class World:
     """When how much of a stream was noticed."""
     ended: dict[Stream, float] = field(default_factory=dict)
     """When the end of a stream was noticed."""
+    looked_at: float = -1
     exited: bool = False
     over: bool = False
 
@@ -81,6 +84,11 @@ class World:
             if not self.over:
                 self.heard.append((self.now, stream, len(data)))
             self.on_output(stream, data)
+
+    def look(self) -> bool:
+        """Whether anybody is at work who holds a stream open, or was since the last look."""
+        before, self.looked_at = self.looked_at, self.now
+        return any(before < at <= self.now for at in self.plan.busy)
 
     def play(self) -> None:
         """Let time pass until nothing is left to happen."""
@@ -137,9 +145,14 @@ def check(plan: Plan, world: World, results: Sequence[Result]) -> None:
     _check_bytes(plan, result)
     complete_at = _complete(plan, world)
     quiet_at = _silent(plan, world)
-    assert result.at == min(complete_at, quiet_at, hard_at), (
-        "at the first reason to end, and at no other time"
-    )
+    first = min(complete_at, quiet_at, hard_at)
+    if plan.quiet is None or not any(plan.exit_at <= at <= result.at for at in plan.busy):
+        assert result.at == first, "at the first reason to end, and at no other time"
+    else:
+        assert first <= result.at <= min(complete_at, hard_at), "work is no reason to end"
+        if result.at < min(complete_at, hard_at):
+            at_work = max(at for at in plan.busy if at <= result.at)
+            assert result.at >= at_work + plan.quiet, "who was at work gets the whole window"
     assert result.timed_out == (complete_at > result.at == hard_at), "timed out if the hard deadline ended it"
 
 

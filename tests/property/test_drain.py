@@ -42,6 +42,7 @@ plans = st.builds(
     quiet=st.none() | st.integers(1, 12),
     hard=st.integers(0, 20),
     timers_first=st.booleans(),
+    busy=st.lists(moments, max_size=4).map(sorted).map(tuple),
 )
 
 
@@ -100,6 +101,8 @@ class Driven:
     def on_due(self, now: float) -> None:
         self.timer = None
         self.world.drain()  # What is ready wins over a deadline.
+        if not self._drain.is_over(now) and self._drain.is_to_look(now):
+            self._drain.looked(now, at_work=self.world.look())
         if self._drain.is_over(now):
             self._finish()
         else:
@@ -107,7 +110,7 @@ class Driven:
 
     def _finish(self) -> None:
         self.timer = None
-        told = {stream: capped.kept() for stream, capped in self._capped.items()}
+        told = {stream: bytes(capped.kept()) for stream, capped in self._capped.items()}
         self.world.stop()
         self.results.append(Result(self.world.now, told, self._drain.timed_out))
 
@@ -137,6 +140,9 @@ class Simulated(FakeProcess):
 
     def drain(self) -> None:
         self._world.drain()
+
+    def look_at_holders(self, tell: Callable[[bool], None]) -> None:
+        tell(self._world.look())
 
     def forget(self, leftovers: Leftovers = Leftovers.SPARE) -> None:
         self.watcher = None  # From now on it is told nothing.
@@ -183,7 +189,7 @@ class Running:
 
     def _over(self, run: Run) -> None:
         if not self._streamed:
-            self._told = {Stream.STDOUT: run.stdout.kept(), Stream.STDERR: run.stderr.kept()}
+            self._told = {Stream.STDOUT: bytes(run.stdout.kept()), Stream.STDERR: bytes(run.stderr.kept())}
         self.world.stop()
         self.results.append(Result(self.loop.now, self._told, run.drain_timed_out))
 

@@ -1,4 +1,4 @@
-"""The system refuses one call: of the server, its nursery, a warden, or a child that is to become a command.
+"""The system refuses one call: of the server, its fork server, a shim, or a child that becomes a command.
 
 Whichever it is, every request is answered once, nothing hangs, nothing is left, and the next start works.
 ``HOLDFAST_LONG=1`` tries every call of a cycle with every error at several positions; without it a part
@@ -31,10 +31,10 @@ KNOWN = {
     "server epoll_ctl ENOMEM": 2,
     "server read ENOMEM": 1,
     "server ioctl ENOMEM": 7,
-    "warden sendto ENOMEM": 2,
-    "warden openat ENFILE": 1,
-    "warden recvmsg ENOMEM": 1,
-    "nursery clone EAGAIN": 1,
+    "shim sendto ENOMEM": 2,
+    "shim openat ENFILE": 1,
+    "shim recvmsg ENOMEM": 1,
+    "fork_server clone EAGAIN": 1,
     "start execve ENOMEM": 1,
 }
 """Calls whose failure once lost a start or an exit, or left somebody behind."""

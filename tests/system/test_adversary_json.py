@@ -108,7 +108,7 @@ async def test_a_message_beyond_the_limit_ends_its_connection_and_no_other(
     program, url = served
     async with no_trace(program, url), company(url, 1):
         for heads in (
-            frame_head(TEXT, 16 * MIB + 1),
+            frame_head(TEXT, 64 * MIB + 1),
             frame_head(TEXT, 1 << 62),
             frame_head(TEXT, 16, final=False) + bytes(16) + frame_head(CONTINUATION, 1 << 40),
         ):

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import sys
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -134,6 +135,26 @@ async def test_every_word_starts_the_silence_anew(quiet: Place) -> None:
     assert told["stdout"] == "x01234"
     assert not told["outputDrainTimedOut"]
     assert took.seconds >= 2 * QUIET
+
+
+UNTIL = f"import time; end = time.monotonic() + {3 * QUIET}\nwhile time.monotonic() < end: pass"
+SPIN = f"{sys.executable} -I -S -c '{UNTIL}'"
+"""Works for longer than the silence may last, and says nothing."""
+
+
+@pytest.mark.slow
+@both
+@pytest.mark.parametrize("given", ["", ">/dev/null 2>&1"], ids=["itself", "somebody it waits for"])
+async def test_who_is_at_work_is_waited_for_though_it_is_silent(
+    quiet: Place, family: str, given: str
+) -> None:
+    """Had it got a processor sooner it would have spoken in time."""
+    script = f"({SPIN} {given}; printf il; exec sleep 1000) & printf ta"
+    async with app_client(quiet) as talking:
+        told = await run(talking, family, script)
+
+    assert (told["exitCode"], told["stdout"]) == (0, "tail")
+    assert not told.get("outputDrainTimedOut")
 
 
 # The hard cap.

@@ -131,18 +131,15 @@ async def test_large_answers_nobody_reads_are_bounded_too(served: tuple[Program,
 @pytest.mark.slow
 async def test_a_blocked_peer_can_still_end_its_process_once_it_reads(served: tuple[Program, str]) -> None:
     """Back pressure must not turn into a deadlock between the peer and its own requests."""
-    _, url = served
+    server, url = served
     async with client(url) as talking:
+        # Its answer is awaited: what ends a start that is under way is told otherwise.
+        await talking.start("p", "cat", "/dev/zero")
         talking.stop_listening()
-        start = talking.post("process/start", start_params("p", "cat", "/dev/zero"))
-        terminate = None
-        async with client(url) as other:
-            await other.start("q", "echo", "hi")
-            await other.closed("q")
+        await settled(server)
         terminate = talking.post("process/terminate", {"processId": "p"})
         talking.listen_again()
 
-        await talking.result(start)
         assert await talking.result(terminate) == {"running": True, "survivors": [], "treeExact": True}
         tale = await talking.closed("p")
 

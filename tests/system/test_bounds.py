@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import AsyncIterator, Iterator
+from functools import partial
 from pathlib import Path
 from typing import Any
 from uuid import uuid4
@@ -95,6 +96,30 @@ async def test_bytes_of_names(small: str, talking: Client) -> None:
     assert (await figures(small)).used["session.name_bytes"] == 1500
 
     await talking.start("y" * 500, "true")
+
+
+async def test_arguments(small: str, talking: Client) -> None:
+    """By their number, and by their bytes: characters outside of ASCII count as what they are."""
+    await refused(small, "engine.arguments", lambda: talking.start("p", "echo", *["x"] * 50))
+    await refused(small, "engine.argument_bytes", lambda: talking.start("p", "echo", "\u00e9" * 2600))
+
+    await talking.start("p", "echo", *["x" * 100] * 49)
+
+
+async def test_variables_and_their_patterns(small: str, talking: Client) -> None:
+    """Of one request: it may make the next one smaller."""
+    policy = {"inherit": "none", "ignoreDefaultExcludes": True, "exclude": [], "set": {}, "includeOnly": []}
+    asking: dict[str, dict[str, Any]] = {
+        "variables": {"env": dict.fromkeys("ABCDE", "")},
+        "name_bytes": {"env": {"A" * 41: ""}},
+        "patterns": {"envPolicy": {**policy, "exclude": ["a", "b"], "includeOnly": ["a", "b"]}},
+        "pattern_bytes": {"envPolicy": {**policy, "exclude": ["*" * 21]}},
+    }
+    for name, options in asking.items():
+        await refused(small, f"environment.{name}", partial(talking.start, "p", "true", **options))
+
+    fits = {**policy, "exclude": ["a" * 10, "b" * 9], "includeOnly": ["P"], "set": {"P": "x"}}
+    await talking.start("p", "true", envPolicy=fits)
 
 
 async def test_kept_processes(small: str, talking: Client) -> None:
@@ -249,11 +274,11 @@ async def test_identifiers_of_writes(talking: Client) -> None:
 # Messages.
 
 
-@pytest.mark.parametrize(("frames", "limit"), [((153_601,), "frame"), ((150_000, 54_801), "message")])
-async def test_messages(small: str, frames: tuple[int, ...], limit: str) -> None:
+@pytest.mark.parametrize("frames", [(204_801,), (150_000, 54_801)], ids=["one frame", "two frames"])
+async def test_messages(small: str, frames: tuple[int, ...]) -> None:
     wire = await Wire.open(small)
 
-    async with refusals(small, f"connection.{limit}_bytes"):
+    async with refusals(small, "connection.message_bytes"):
         for index, size in enumerate(frames):
             wire.send(CONTINUATION if index else TEXT, b" " * size, final=False)
         goodbye = await wire.farewell()

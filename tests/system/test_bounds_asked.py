@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import base64
 from collections.abc import AsyncIterator, Iterator
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -20,6 +21,7 @@ from tests.fakes.limits import (
     session,
     until_used,
 )
+from tests.fakes.sandboxes import READ_ALL, entry, glob, policy
 from tests.fakes.server import eventually
 from tests.fakes.web import HI, Visit, Web, redirect, response, web
 
@@ -114,6 +116,7 @@ async def test_http_headers_redirects_and_pieces(small: str, talking: Client, si
         small, "http.header_bytes", lambda: talking.call("http/request", ask(sites, headers=header))
     )
     await refused(small, "http.header_bytes", lambda: talking.call("http/request", ask(sites, "/long")))
+    await refused(small, "http.url_bytes", lambda: talking.call("http/request", ask(sites, "/" + "z" * 100)))
     async with refusals(small, "http.redirects"):
         with pytest.raises(Refusal, match="redirect"):
             await talking.call("http/request", ask(sites, "/1"))
@@ -166,6 +169,36 @@ async def test_files(small: str, talking: Client, tmp_path: Path) -> None:
     assert (await figures(small)).used["file.handles"] == 2
     await talking.call("fs/close", opened)
     await talking.call("fs/open", {"handleId": "h3", "path": f"{uri}/fits"})
+
+
+async def test_policies(small: str, talking: Client, tmp_path: Path) -> None:
+    """Of a sandbox, whatever it is for: what it says, and what has to be looked at for it."""
+    for name in ("a1", "a2", "b1", "b2", "b3"):
+        (tmp_path / name).touch()
+    asking: dict[str, list[Any]] = {
+        "entries": [entry(f"/{number}", "read") for number in range(5)],
+        "path_bytes": [entry("/" + "x" * 250, "read")],
+        "text_bytes": [entry("/" + "x" * 1024, "read"), entry("/" + "y" * 1024, "read")],
+        "patterns": [glob(f"{tmp_path}/{name}*") for name in "abc"],
+        "matches": [glob(f"{tmp_path}/{name}?") for name in "ab"],
+        "names": [glob(f"{tmp_path}/{name}?") for name in "xy"],
+    }
+
+    def ask(*entries: Any) -> Any:
+        return talking.call("fs/getMetadata", {"path": f"file://{tmp_path}", "sandbox": policy(*entries)})
+
+    for name, entries in asking.items():
+        await refused(small, f"sandbox.{name}", partial(ask, *entries))
+
+    roots = {**policy(READ_ALL), "workspaceRoots": [f"file://{tmp_path}"] * 3}
+    await refused(
+        small,
+        "sandbox.roots",
+        lambda: talking.call("fs/getMetadata", {"path": f"file://{tmp_path}", "sandbox": roots}),
+    )
+    await ask(READ_ALL, entry("/x", "read"), glob(f"{tmp_path}/a?"))
+    options = {"sandbox": policy(READ_ALL, *asking["matches"])}
+    await refused(small, "sandbox.matches", partial(talking.start, "p", "true", **options))
 
 
 async def test_an_answer_to_a_walk(talking: Client, tmp_path: Path) -> None:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import os
-import re
 import shutil
 import subprocess
 import sys
@@ -15,7 +14,7 @@ from typing import Any
 import pytest
 
 from holdfast.host.sandbox import landlock
-from holdfast.host.warden import compiled
+from holdfast.host.shim import PROGRAM
 
 pytestmark = pytest.mark.slow
 
@@ -85,11 +84,24 @@ def limited(resource: str, most: int) -> tuple[str, ...]:
     return (sys.executable, "-c", script)
 
 
+def deaf_to_children() -> tuple[str, ...]:
+    """As some supervisors start everything."""
+    ignore = "signal.signal(signal.SIGCHLD, signal.SIG_IGN)"
+    return (sys.executable, "-c", f"import os, signal, sys; {ignore}; os.execv(sys.argv[1], sys.argv[1:])")
+
+
 def without_calls(*numbers: int) -> tuple[str, ...]:
     return (sys.executable, "-c", WITHOUT_CALLS, ",".join(map(str, numbers)))
 
 
 # Processes.
+
+
+def test_who_started_it_may_ignore_the_end_of_children(here: set[str]) -> None:
+    """That is handed down; but whoever waits for a program needs its exit code."""
+    _, findings = examine(*deaf_to_children())
+
+    assert broken(findings) == here
 
 
 def test_a_host_without_terminals(here: set[str]) -> None:
@@ -102,14 +114,14 @@ def test_a_host_without_terminals(here: set[str]) -> None:
 
 
 def test_a_host_where_trees_cannot_be_seen() -> None:
-    """Without /proc a killer does not know whom to kill; the doctor sees who was left."""
+    """Without /proc a killer does not know whom to kill; so nothing is started."""
     code, findings = examine(*mounted("--tmpfs", "/proc"))
 
     assert code == 1
-    assert broken(findings) >= {"proc", "trees", "memoryLimit", "controlGroups"}
-    assert re.search(r"still live|could be seen", findings["trees"]["detail"])
-    assert findings["proc"]["fix"] == findings["trees"]["fix"]
-    assert findings["processes"]["works"]
+    assert broken(findings) >= {"proc", "processes", "trees", "memoryLimit", "controlGroups"}
+    assert findings["proc"]["detail"].startswith("/proc cannot be read: No such file or directory; ")
+    assert findings["proc"]["detail"] in findings["processes"]["detail"]
+    assert findings["proc"]["fix"].startswith("mount -t proc proc /proc")
 
 
 def test_a_host_that_can_start_nothing() -> None:
@@ -131,31 +143,30 @@ def test_a_kernel_without_pidfds() -> None:
     assert "pidfd_open" in findings["kernel"]["fix"]
 
 
-def test_an_installation_that_was_not_compiled(here: set[str]) -> None:
-    """It works, slower; what needs the compiled form has the same fix."""
-    nursery = compiled()
-    if nursery is None:
-        pytest.skip("it was not compiled anyway")
+def test_an_installation_without_its_compiled_program() -> None:
+    """Nothing can be started, and one fix is for all of it."""
+    code, findings = examine(*mounted("--ro-bind", "/dev/null", PROGRAM))
 
-    _, findings = examine(*mounted("--ro-bind", "/dev/null", nursery))
-
-    assert broken(findings) - here == {"nursery", "bubblewrap"} - here
+    assert code == 1
+    assert broken(findings) >= {"nursery", "processes", "trees", "bubblewrap"}
+    assert findings["nursery"]["detail"].startswith(f"{PROGRAM} is missing or must not be run")
+    assert findings["nursery"]["facts"] == {"path": None}
     assert findings["nursery"]["fix"] == findings["bubblewrap"]["fix"]
-    assert "C compiler" in findings["nursery"]["fix"]
-    assert findings["trees"]["works"]
+    assert "install holdfast again" in findings["nursery"]["fix"]
+    assert findings["processes"]["fix"].startswith("see nursery")
+    assert findings["trees"]["fix"].startswith("see processes")
 
 
-def test_an_installation_for_another_machine(here: set[str], tmp_path: Path) -> None:
-    nursery = compiled()
-    if nursery is None:
-        pytest.skip("it was not compiled")
-    other = tmp_path / "nursery"
+def test_an_installation_for_another_machine(tmp_path: Path) -> None:
+    other = tmp_path / "fork_server"
     other.write_bytes(b"\x7fELF of another kind")
     other.chmod(0o755)
 
-    _, findings = examine(*mounted("--ro-bind", str(other), nursery))
+    code, findings = examine(*mounted("--ro-bind", str(other), PROGRAM))
 
-    assert broken(findings) - here == {"nursery", "bubblewrap"} - here
+    assert code == 1
+    assert broken(findings) >= {"nursery", "processes", "trees", "bubblewrap"}
+    assert "Exec format error" in findings["nursery"]["detail"]
     assert "install holdfast again" in findings["nursery"]["fix"]
 
 
@@ -234,9 +245,6 @@ def test_a_host_that_cannot_watch_files(here: set[str]) -> None:
 
 
 def test_a_host_without_bubblewrap(here: set[str]) -> None:
-    if compiled() is None:
-        pytest.skip("without a compiled nursery that is not what is missing first")
-
     code, findings = examine(env={"PATH": "/nonexistent"})
 
     assert broken(findings) - here <= {"bubblewrap"}
@@ -249,9 +257,6 @@ def test_a_host_without_bubblewrap(here: set[str]) -> None:
 
 def test_a_host_without_namespaces() -> None:
     """bubblewrap is there and cannot do anything."""
-    if compiled() is None:
-        pytest.skip("without a compiled nursery that is not what is missing first")
-
     _, findings = examine(*mounted("--unshare-user", "--disable-userns"))
 
     assert not findings["bubblewrap"]["works"]

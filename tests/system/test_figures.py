@@ -118,6 +118,7 @@ async def test_the_figures_are_those_of_what_was_done() -> None:
     assert queued["process/start",] == 4
     assert sum(queued.values()) == sum(REQUESTS.values())
     assert after["holdfast_audit_failures_total"] == {(): 0}
+    assert after["holdfast_loop_longest_seconds"][()] > 0
     assert abs(after["process_open_fds"][()] - files) <= 3  # Its own connection comes and goes.
     assert 0.5 < after["process_resident_memory_bytes"][()] / memory < 2
     assert after["process_cpu_seconds_total"][()] >= before["process_cpu_seconds_total"][()] > 0
@@ -180,6 +181,7 @@ async def test_every_figure_arrives_with_its_shape_and_its_labels(kept: Collecto
         "exec_server_processes_finished_total": ("sum", True, ""),
         **dict.fromkeys(DURATIONS, ("histogram", True, "s")),
     }
+    assert shapes["holdfast_loop_longest_seconds"] == ("gauge", False, "s")
     assert {point.labels for point in kept.points if point.metric == "exec_server_connections_active"} == {
         (("transport", name),) for name in ("websocket", "stdio", "relay")
     }

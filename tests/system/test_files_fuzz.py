@@ -13,6 +13,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+from tests.fakes import fence
 from tests.fakes.backends import LONG
 from tests.fakes.client import Client, Refusal
 from tests.fakes.file_talk import uri
@@ -25,10 +26,12 @@ EXAMPLES = 1000 if LONG else 60
 CODES = {-32600, -32602, -32603, -32004}
 
 # Nothing here may ever name a place outside of the tree: some methods remove what they are given.
-# No dots that lead up, no text that could be a URI, and no link of the tree leaves it.
+# No dots that lead up, no text that could be a path or a URI, and no link of the tree leaves it.
+# Two walls stand behind that: a message is looked at before it is sent, and the server can write
+# nowhere else.
 NAMES = ["f", "d", "a", "sub", "b", "up", "empty", "lf", "ld", "dang", "loop", "fifo", "sock", "new", ".", ""]
 ODD_NAMES = ["%FF", "%2F", "%C3%A9", "a%20b", "n" * 256, "%F0%9F%98%80", "\U0001f600", "new%0A"]
-TEXT = st.text(max_size=40).filter(lambda text: ":" not in text)
+TEXT = st.text(max_size=40).filter(lambda text: ":" not in text and not text.startswith("/"))
 NUMBERS = st.one_of(
     st.integers(-2, 70_000),
     st.sampled_from([2**31, 2**32, 2**53, 2**63 - 1, 2**63, 2**64 - 1, 2**64, 2**70, -(2**63)]),
@@ -61,6 +64,7 @@ class Scene:
         grow(self.root)
 
     def ask(self, method: str, params: Any) -> None:
+        assert not list(fence.leaving(params, str(self.root)))
         refusal = self.runner.run(self._refusal(method, params))
         assert refusal is None or refusal.code in CODES
         assert refusal is None or not refusal.text.startswith("internal error in")
@@ -75,8 +79,11 @@ class Scene:
 
 @pytest.fixture(scope="module")
 def scene(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Scene]:
+    if not fence.can_fence():
+        pytest.skip("this host lets nobody have mounts of their own, so a mistake could do harm")
     root = tmp_path_factory.mktemp("fuzz") / "tree"
-    with program_at("--endpoint", "exec") as (server, url), asyncio.Runner() as runner:
+    fenced = program_at("--endpoint", "exec", within=root.parent)
+    with fenced as (server, url), asyncio.Runner() as runner:
         talking = runner.run(Client.open(url))
         yield Scene(runner, talking, server, url, root)
         runner.run(talking.close())
@@ -84,8 +91,9 @@ def scene(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Scene]:
 
 @st.composite
 def paths(draw: st.DrawFn) -> str:
-    """A URI inside of the tree; ``U:`` stands for its root."""
-    return "/".join(["U:", *draw(st.lists(st.sampled_from(NAMES + ODD_NAMES), max_size=4))])
+    """A path inside of the tree; ``U:`` stands for its root as a URI, ``N:`` for the root as it is."""
+    root = draw(st.sampled_from(["U:", "N:"]))
+    return "/".join([root, *draw(st.lists(st.sampled_from(NAMES + ODD_NAMES), max_size=4))])
 
 
 PATH = st.one_of(paths(), paths(), JUNK)
@@ -157,11 +165,11 @@ METHODS: dict[str, tuple[dict[str, Any], dict[str, Any]]] = {
 }
 
 
-def placed(value: Any, root: str) -> Any:
-    """The value with the tree's own URI in it."""
+def placed(value: Any, root: Path) -> Any:
+    """The value with the tree's own place in it."""
     match value:
         case str():
-            return value.replace("U:", root)
+            return value.replace("U:", uri(root)).replace("N:", str(root))
         case list():
             return [placed(each, root) for each in value]
         case dict():
@@ -179,7 +187,34 @@ def test_whatever_is_asked_is_answered(scene: Scene, method: str, data: st.DataO
     params = data.draw(st.one_of(st.fixed_dictionaries(required, optional=optional), JUNK))
     scene.plant()
 
-    scene.ask(method, placed(params, uri(scene.root)))
+    scene.ask(method, placed(params, scene.root))
+
+
+@settings(max_examples=20 * EXAMPLES, deadline=None, suppress_health_check=list(HealthCheck))
+@given(
+    params=st.sampled_from(list(METHODS.values())).flatmap(
+        lambda kinds: st.fixed_dictionaries(kinds[0] | kinds[1])
+    )
+)
+def test_no_params_that_are_drawn_name_anything_outside_of_the_tree(params: Any) -> None:
+    """Whoever adds a generator finds out here, and not from what is missing on the disk."""
+    root = Path("/own/tree")
+
+    assert list(fence.leaving(placed(params, root), str(root))) == []
+
+
+@pytest.mark.slow
+def test_the_server_of_these_tests_can_write_nowhere_else(scene: Scene) -> None:
+    """If a request got past everything else, this would be what saves the machine."""
+    scene.plant()
+    beside = scene.root.parent.parent / "beside"
+    inside = {"path": uri(scene.root / "f"), "dataBase64": ""}
+    outside = {"path": uri(beside), "dataBase64": ""}
+
+    assert scene.runner.run(scene.talking.call("fs/writeFile", inside)) == {}
+    with pytest.raises(Refusal, match="Read-only file system"):
+        scene.runner.run(scene.talking.call("fs/writeFile", outside))
+    assert not beside.exists()
 
 
 @pytest.mark.slow

@@ -13,6 +13,7 @@ import pytest
 
 from tests.fakes.client import Client, Refusal, client
 from tests.fakes.file_talk import uri
+from tests.fakes.frames import TEXT, frame_bytes
 from tests.fakes.server import Program, eventually, open_files, program_at
 
 MIB = 1 << 20
@@ -294,3 +295,29 @@ async def test_many_connections_can_watch(url: str, tmp_path: Path) -> None:
         await each.close()
 
     assert answers == [{"watching": True}] * 150
+
+
+async def test_files_that_are_being_opened_when_their_connection_ends_are_closed(
+    served: tuple[Program, str], file: Path
+) -> None:
+    """The end may come in the same packet, before any of the requests has had its turn."""
+    program, url = served
+
+    async def leave() -> None:
+        talking = await Client.open(url)
+        asked = [
+            talking.compose("fs/open", {"handleId": str(number), "path": uri(file)}) for number in range(16)
+        ]
+        packet = [*(message for message, _ in asked), b'{"method":"no/such/notification"}']
+        talking.wire.writer.write(b"".join(frame_bytes(TEXT, message) for message in packet))
+        await talking.ended()
+        await talking.close()
+
+    def held() -> int:
+        links = Path(f"/proc/{program.pid}/fd")
+        return sum(os.path.realpath(link) == str(file) for link in links.iterdir())
+
+    for _ in range(3):
+        await leave()
+
+    await eventually(lambda: held() == 0)

@@ -24,7 +24,7 @@ OK: dict[str, Any] = {}
 
 ROOT = {"type": "special", "value": {"kind": "root"}}
 TRIES = 400 if LONG else 80
-"""Races through the whole program; the unit tests of ``host.files.reach`` run thousands."""
+"""Races through the whole program; the unit tests of ``host.files.resolver`` run thousands."""
 
 
 @pytest.fixture(scope="module")
@@ -125,6 +125,25 @@ async def test_a_workspace_can_be_written_and_nothing_through_its_links(url: str
     assert set(map(str, changed.values())) == {"{}", "{'handleId': 'w'}"}
     assert sorted(os.listdir(place / "out")) == ["secret"]
     assert (place / "out" / "secret").read_bytes() == b"secret"
+
+
+async def test_the_server_itself_is_out_of_reach(url: str, place: Path) -> None:
+    """Its variables, its memory, what it has open: a command in the same sandbox gets at none of them."""
+    box = sandbox((ROOT, "write"), (place / "out", "deny"))
+    (place / "ws" / "l").symlink_to("/proc/self/environ")
+    secrets = [Path("/proc/self/environ"), Path("/proc/self/mem"), Path("/dev/stdin"), place / "ws" / "l"]
+    secrets.append(Path("/proc/self/root") / (place / "out" / "secret").relative_to("/"))
+    async with client(url) as talking:
+        found = [await ask(talking, "readFile", path=uri(secret), sandbox=box) for secret in secrets]
+        for mode in ("read", "replace"):
+            params = {"handleId": mode, "mode": mode, "path": "file:///proc/self/mem"}
+            found.append(await ask(talking, "open", sandbox=box, **params))
+        listed = await ask(talking, "readDirectory", path="file:///proc", sandbox=box)
+        memory = await ask(talking, "open", handleId="m", path="file:///proc/self/mem")
+
+    assert found == [NOT_FOUND] * 7
+    assert not any(one["fileName"].isdigit() or one["isDirectory"] for one in listed["entries"])
+    assert memory == DENIED
 
 
 async def test_protected_names_stay_as_they_are(url: str, place: Path) -> None:

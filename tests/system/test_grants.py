@@ -14,7 +14,9 @@ from typing import Any
 
 import pytest
 
+import holdfast
 from holdfast.dialects.exec.methods import FILE_METHODS, METHODS
+from holdfast.errors import Forbidden
 from tests.fakes.app_client import AppClient, SocketLink, spawn_params
 from tests.fakes.client import Client, Message, client, start_params
 from tests.fakes.frames import Wire
@@ -106,6 +108,15 @@ async def test_methods_of_the_app_dialect_are_the_same(url: str, name: str) -> N
 
 
 # Where.
+
+
+async def test_input_that_the_token_does_not_allow_is_refused_and_not_waited_for(url: str, name: str) -> None:
+    """The command waits for its input and says nothing: only the refusal can be told."""
+    methods = ["process/start", "process/read", "process/ack", "process/terminate", "session/*"]
+    async with holdfast.connect(url, token=token(name, holdfast={"methods": methods})) as host:
+        with pytest.raises(Forbidden, match="process/write"):
+            async with asyncio.timeout(10):
+                await host.run(["cat"], input=b"x", capture_output=True)
 
 
 @pytest.fixture

@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 
 from tests.fakes.client import Client, Message, client, sha256, start_params
+from tests.fakes.process import children_of, eventually, status
 from tests.fakes.server import Program, is_running, program_at
 from tests.fakes.trees import exit_of, knowing
 
@@ -91,6 +92,27 @@ async def test_nobody_is_named_if_nobody_holds_the_output(
     await talking.closed("p")
 
     assert "heldBy" not in end
+
+
+async def test_a_holder_among_many_is_named_at_the_latest_to_whoever_asks(talking: Client) -> None:
+    """The exit waits for no look at a large tree."""
+    others = "for i in $(seq 100); do sleep 1000 >/dev/null 2>&1 & done"
+    script = f"{others}; sleep 1000 9>&1 >/dev/null 2>&1 & echo $!; read _; exit 3"
+    await talking.start("p", "sh", "-c", script, pipeStdin=True)
+    await talking.until(lambda: talking.tale("p").data().endswith(b"\n"))
+    (holder,) = pids(talking)
+    shell = int(status(holder)["PPid"])
+    # Their files are set up before their program runs.
+    await eventually(lambda: [status(pid).get("Name") for pid in children_of(shell)] == ["sleep"] * 101)
+
+    await talking.call("process/closeStdin", {"processId": "p"})
+    end = await exit_of(talking, "p")
+    while (waited := await talking.call("process/wait", {"processId": "p"}))["heldBy"] != [holder]:
+        assert waited["exited"]
+
+    assert end["exitCode"] == 3
+    assert set(end.get("heldBy", [])) <= {holder}
+    assert (await talking.call("process/read", {"processId": "p"}))["heldBy"] == [holder]
 
 
 @BOTH

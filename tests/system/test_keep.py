@@ -294,11 +294,11 @@ async def test_a_kept_process_can_be_read_longer_after_its_close_than_others() -
         await short(first, "kept", keep=True)
         session = server.endpoint.sessions.get(first.session)
         assert session is not None
-        own = session.scope
+        own = session
         await eventually(lambda: own.find("own") is None)
         left = await names(first)
         page = await second.read("kept")
-        common = session.realm.commons.session.scope
+        common = session.tenant.shared
         await eventually(lambda: common.find("kept") is None)
         with pytest.raises(Refusal) as caught:
             await second.read("kept")

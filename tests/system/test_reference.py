@@ -20,7 +20,7 @@ import holdfast
 from holdfast.client.remote import RemoteBackend
 from holdfast.errors import Fault, FileFailed, SpawnFailed, Unsupported
 from holdfast.files import Purpose
-from holdfast.model import Kind, Limits, Size, Terms, WriteStatus
+from holdfast.model import Kind, Limits, ProcessTerms, Size, WriteStatus
 from tests.fakes.backends import REFERENCE, stranger
 from tests.fakes.faults import Fault as Break
 from tests.fakes.faults import Trouble, Way, bad_network
@@ -44,7 +44,7 @@ def url(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
 
 @pytest.fixture
 async def backend(url: str) -> AsyncIterator[RemoteBackend]:
-    made = RemoteBackend(url, give_up=PATIENCE)
+    made = RemoteBackend(url, reconnect_timeout=PATIENCE)
     await made.open()
     yield made
     await made.aclose()
@@ -109,9 +109,9 @@ async def test_what_it_cannot_do_is_refused_by_name(backend: RemoteBackend) -> N
     with pytest.raises(Unsupported, match="the end of stdin"):
         await process.close_stdin()
     with pytest.raises(Unsupported, match="timeout"):
-        await backend.start(sh("true", terms=Terms(timeout=1)))
+        await backend.start(sh("true", terms=ProcessTerms(timeout=1)))
     with pytest.raises(Unsupported, match="limits"):
-        await backend.start(sh("true", terms=Terms(limits=Limits(processes=1))))
+        await backend.start(sh("true", terms=ProcessTerms(limits=Limits(processes=1))))
     with pytest.raises(Unsupported, match="keep"):
         await backend.start(command("true"), keep=True)
     with pytest.raises(Unsupported, match="a list of processes"):
@@ -154,7 +154,7 @@ async def test_connections_that_break_lose_and_double_nothing(url: str) -> None:
 
     recorder = Recorder()
     async with bad_network(url, plan) as (proxy, network):
-        backend = RemoteBackend(proxy, heartbeat=1.0, give_up=2 * PATIENCE)
+        backend = RemoteBackend(proxy, heartbeat=1.0, reconnect_timeout=2 * PATIENCE)
         await backend.open()
         process = await backend.start(sh("exec head -c 400000", stdin=True))
         process.watch(recorder)

@@ -11,6 +11,7 @@ import os
 import pty
 import select
 import shutil
+import stat
 import subprocess
 import tempfile
 from collections.abc import Iterator
@@ -634,6 +635,111 @@ async def test_a_command_inherits_its_standard_files_only(caged: Caged, tty: boo
     assert said == {"done": ["0", "1", "2"]}
 
 
+LEAVE = """if True:
+    import ctypes, os
+    libc = ctypes.CDLL(None, use_errno=True)
+
+    def program(name, mode=0o755):
+        fd = os.open(name, os.O_CREAT | os.O_EXCL | os.O_RDWR, mode)
+        os.write(fd, b"x")
+        return fd
+
+    def by_descriptor():
+        os.fchmod(program("fchmod"), 0o6755)
+
+    def by_a_newer_call():
+        program("fchmodat2")
+        if libc.syscall(ctypes.c_long(452), -100, b"fchmodat2", 0o4755, 0):
+            raise OSError(ctypes.get_errno(), "")
+
+    def in_memory():
+        fd = os.open("memory", os.O_CREAT | os.O_RDWR, 0o4755)
+        os.truncate(fd, 1)
+
+    ways = [
+        lambda: program("chmod") and os.chmod("chmod", 0o4755),
+        lambda: program("fchmodat") and os.chmod("fchmodat", 0o4755, dir_fd=os.open(".", os.O_RDONLY)),
+        lambda: program("open", 0o4755),
+        lambda: (os.mknod("mknod", 0o104755), os.write(os.open("mknod", os.O_WRONLY), b"x")),
+        by_descriptor, by_a_newer_call, in_memory,
+    ]
+    for way in ways:
+        try:
+            way()
+        except OSError:
+            pass
+"""
+
+
+def powerful(here: Scene) -> set[str]:
+    """Programs that run as their owner."""
+    found = {path.name: path.stat() for path in here.work.iterdir() if path.is_file()}
+    return {name for name, facts in found.items() if facts.st_mode & stat.S_ISUID and facts.st_size}
+
+
+async def test_no_program_is_left_that_runs_as_its_owner(caged: Caged) -> None:
+    """Somebody outside would run it, with all that the sandbox keeps from the command."""
+    with scene(caged.uid) as here, scene(caged.uid) as control:
+        async with talk(caged.url) as talking:
+            told = await run(talking, workspace(here.work), *caged.python("-c", LEAVE), cwd=uri(here.work))
+            await run(talking, None, *caged.python("-c", LEAVE), cwd=uri(control.work), name="control")
+
+        assert (told.code, told.output) == (0, b"")
+        assert powerful(here) == set()
+        assert powerful(control) >= {"chmod", "fchmod", "fchmodat"}
+
+
+TREES = """if True:
+    import fcntl, os, struct
+    for number in (0x5000940e, 0x50009401, 0x5000940f, 0x50009418, 0x4020bc10, 0x40186f04):
+        try:
+            fcntl.ioctl(os.open("..", os.O_RDONLY), number, bytearray(4096))
+            print("done")
+        except OSError as error:
+            print(error.errno)
+"""
+
+
+async def test_no_file_system_is_told_to_make_trees(caged: Caged) -> None:
+    """On btrfs a snapshot could be put into any directory that can be read, and Landlock was not asked."""
+    with scene(caged.uid) as here:
+        async with talk(caged.url) as talking:
+            argv = caged.python("-c", TREES)
+            told = await run(talking, workspace(here.work), *argv, cwd=uri(here.work))
+            control = await run(talking, None, *argv, cwd=uri(here.work), name="control")
+
+    assert set(told.output.split()) == {b"%d" % errno.EPERM}
+    assert control.output != told.output
+
+
+async def test_directories_are_watched_only_if_that_is_admitted(caged: Caged) -> None:
+    """Who may not list a directory learns by a watch which names come and go there."""
+    source = (
+        "import ctypes, sys; libc = ctypes.CDLL(None);"
+        " print(libc.inotify_add_watch(libc.inotify_init1(0), sys.argv[1].encode(), 0xfff) > 0)"
+    )
+    python = shutil.which("python3", path="/usr/bin:/bin")
+    if python is None:
+        pytest.skip("the system has no Python of its own, and others cannot be seen there")
+    with scene(caged.uid) as here:
+        sandbox = policy(MINIMAL, PROJECT, roots=(here.work,))
+        async with talk(caged.url) as talking:
+            argv = (python, "-I", "-S", "-c", source, str(here.outside))
+            told = await run(talking, sandbox, *argv, cwd=uri(here.work))
+
+    assert told.output.strip() == str(caged.admits("watched")).encode()
+
+
+async def test_programs_of_the_group_are_admitted(caged: Caged) -> None:
+    """The bit cannot be refused: on directories it says who owns what is made there."""
+    with scene(caged.uid) as here:
+        async with talk(caged.url) as talking:
+            await sh(talking, workspace(here.work), "chmod 2755 file", cwd=uri(here.work))
+        left = bool((here.work / "file").stat().st_mode & stat.S_ISGID)
+
+    assert caged.admits("set-gid") is left
+
+
 SETUID = (
     '#include <unistd.h>\n#include <stdio.h>\nint main(void) { printf("%d\\n", (int)geteuid()); return 0; }\n'
 )
@@ -778,7 +884,7 @@ async def test_a_witness_stands_a_storm_of_processes(caged: Caged) -> None:
 
 
 async def test_a_witness_cannot_be_held(caged: Caged) -> None:
-    """A command that cannot be ended because its warden waits for it has escaped as well."""
+    """A command that cannot be ended because its shim waits for it has escaped as well."""
     with scene(caged.uid) as here:
         async with talk(caged.url) as talking:
             argv = caged.python(INTRUDER, "hold_the_witness")

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from tests.fakes.client import Client, Message, Refusal, page_bytes
+from tests.fakes.client import Client, Message, Refusal, page_bytes, start_params, write_params
 from tests.fakes.server import Program, is_running, program_at
 from tests.fakes.trees import exit_of, greet, knowing
 
@@ -40,6 +40,31 @@ async def talker(talking: Client) -> int:
 
 
 # Close.
+
+
+async def test_what_waits_for_a_start_when_its_session_is_closed_is_refused(url: str) -> None:
+    """Also a second start: it was meant for the session that is gone, and not for the next one."""
+    start = start_params("p", "sleep", "1000")
+    async with knowing(url) as talking:
+        behind = [
+            ("process/read", {"processId": "p"}),
+            ("process/write", write_params("p", b"x", "w")),
+            ("process/wait", {"processId": "p"}),
+            ("process/start", start),
+        ]
+        first, *waiting, closed = talking.post_together(
+            ("process/start", start), *behind, ("session/close", None)
+        )
+        given_up = await first
+        refusals = [(await each)["error"] for each in waiting]
+        answer = await talking.result(closed)
+        await talking.initialize()
+        listed = await talking.call("process/list")
+
+    assert given_up["error"]["message"] == "process p start was cancelled"
+    words = "client must call initialize before using exec methods"
+    assert refusals == [{"code": -32600, "message": words}] * len(behind)
+    assert (answer, listed) == ({"survivors": []}, {"processes": []})
 
 
 async def test_a_closed_session_is_gone_with_everything_in_it(url: str) -> None:

@@ -84,12 +84,12 @@ async def test_nobody_escapes_the_signal_that_kills_a_tree(host: Host, run: int)
 
 
 @again_and_again
-async def test_a_tree_whose_warden_is_killed_is_lost_and_gone(host: Host, run: int) -> None:
+async def test_a_tree_whose_shim_is_killed_is_lost_and_gone(host: Host, run: int) -> None:
     """A program may kill whoever watches over it; nobody can tell then how it ended, only that it has."""
     async with knowing(host.url) as talking, brood() as family:
         await grow(talking, host, family)
 
-        await talking.write("p", b"warden\n", "w")
+        await talking.write("p", b"shim\n", "w")
         told = await exit_of(talking, "p")
         await talking.closed("p")
         await family.gone()
@@ -101,14 +101,14 @@ async def test_a_tree_whose_warden_is_killed_is_lost_and_gone(host: Host, run: i
     assert answer == with_grace == {"running": False, "survivors": [], "treeExact": False}
 
 
-async def test_a_killed_warden_leaves_the_trees_of_others_alone(host: Host) -> None:
-    """What is swept up after a warden must not be somebody else's."""
+async def test_a_killed_shim_leaves_the_trees_of_others_alone(host: Host) -> None:
+    """What is swept up after a shim must not be somebody else's."""
     async with knowing(host.url) as talking, brood() as lost, brood() as other:
         await grow(talking, host, other, "other")
         before = ways(other)
         await grow(talking, host, lost, "lost")
 
-        await talking.write("lost", b"warden\n", "w")
+        await talking.write("lost", b"shim\n", "w")
         await talking.closed("lost")
         await lost.gone()
         after = ways(other)

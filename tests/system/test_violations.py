@@ -66,15 +66,15 @@ FRAMES = {
         1007,
         "a text message is not UTF-8",
     ),
-    "frame over 16 MiB": (
-        frame_head(TEXT, 16 * MIB + 1),
+    "frame over 64 MiB": (
+        frame_head(TEXT, 64 * MIB + 1),
         1009,
-        "frame of 16777217 bytes is over the limit of 16777216",
+        "message is over the limit of 67108864 bytes",
     ),
     "frame with a length beyond reason": (
         frame_head(TEXT, (1 << 63) - 1),
         1009,
-        "frame of 9223372036854775807 bytes is over the limit of 16777216",
+        "message is over the limit of 67108864 bytes",
     ),
     "close frame with half a code": (frame_bytes(CLOSE, b"x"), 1002, "ill-formed close frame"),
     "close frame with a reserved code": (frame_bytes(CLOSE, b"\x03\xed"), 1002, "ill-formed close frame"),

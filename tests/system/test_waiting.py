@@ -304,3 +304,19 @@ async def test_initialize_and_requests_of_other_connections_are_never_delayed(ur
         await other.start("p", "echo", "hi")
 
         assert (await other.closed("p")).data() == b"hi\n"
+
+
+# Callers that give up.
+
+
+async def test_the_answer_to_a_call_that_was_given_up_harms_no_other_call(url: str) -> None:
+    """Tests cancel calls: the client that they share must outlive that."""
+    async with client(url) as talking:
+        await talking.start("p", "sleep", "1000")
+        waiting = talking.post("process/wait", {"processId": "p", "waitMs": 60_000})
+
+        waiting.cancel()
+        await talking.terminate("p")
+        await talking.closed("p")
+
+        assert await talking.call("environment/status") == {"status": "ready"}

@@ -11,7 +11,7 @@ import msgspec
 
 from holdfast.client import answers as a
 from holdfast.client import file_answers as f
-from holdfast.client import files, handle, process, reading, remote
+from holdfast.client import files, handle, process, reading, remote, starting
 from holdfast.client.failures import error_of
 from holdfast.client.pages import Closed, Exited, events, number
 from holdfast.config import MIB
@@ -37,7 +37,7 @@ def _host(raw: Any) -> object:
 
 READERS: tuple[tuple[type, Callable[[Any], Any]], ...] = (
     (a.InitializeResult, _host),
-    (a.StartResult, remote._start_result),
+    (a.StartResult, starting._start_result),
     (a.ListResult, _listing),
     (a.ReadResult, lambda raw: reading.page(reading.read_result(raw))),
     (a.WaitResult, lambda raw: reading.ending(process._wait_result(raw))),

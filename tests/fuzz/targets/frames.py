@@ -20,8 +20,8 @@ from .draw import Draw, pieces
 
 Event = tuple[int, bytes]
 
-FRAME, MESSAGE = 300, 500
-"""Limits that a short case can go over."""
+MESSAGE = 300
+"""A limit that a short case can go over."""
 
 SEEDS = (
     b"\x00\x00\x81\x82\0\0\0\0hi",
@@ -63,7 +63,7 @@ def _check(data: bytes, *, masked: bool) -> None:
     again = b"".join(
         (client_header if masked else header)(op, len(payload)) + payload for op, payload in whole
     )
-    assert _read([again], masked=masked, limit=MESSAGE) == (whole, "open")
+    assert _read([again], masked=masked) == (whole, "open")
 
 
 def _check_close(payload: bytes) -> None:
@@ -74,8 +74,8 @@ def _check_close(payload: bytes) -> None:
     assert 1000 <= code <= 4999
 
 
-def _read(chunks: list[bytes], *, masked: bool, limit: int = FRAME) -> tuple[list[Event], str]:
-    frames = FrameReader(frame_limit=limit, message_limit=MESSAGE, masked=masked)
+def _read(chunks: list[bytes], *, masked: bool) -> tuple[list[Event], str]:
+    frames = FrameReader(MESSAGE, masked=masked)
     events: list[Event] = []
     waiting = b""
     try:
@@ -87,7 +87,7 @@ def _read(chunks: list[bytes], *, masked: bool, limit: int = FRAME) -> tuple[lis
                 waiting = waiting[frames.parsed :]
     except Violation as violation:
         # What the peer is told of it is a frame, too.
-        ours = FrameReader(frame_limit=FRAME, message_limit=MESSAGE, masked=False)
+        ours = FrameReader(MESSAGE, masked=False)
         ((op, told),) = ours.feed(memoryview(close_frame(violation.code, violation.reason)))
         assert (op, close_reason(told)) == (CLOSE, violation.code)
         return events, f"{violation.code.name}: {violation.reason}"

@@ -4,10 +4,9 @@ from __future__ import annotations
 
 from http import HTTPStatus
 
-from holdfast.server.http import Routes, reply
-from holdfast.wire import upgrade
-from holdfast.wire.http import BadHead, Head, read_head
-from holdfast.wire.upgrade import NotUpgraded
+from holdfast.server.http import reply
+from holdfast.server.routes import Routes
+from holdfast.wire.http import ANSWER_LIMIT, BadHead, Head, NotUpgraded, read_head, read_upgrade
 from holdfast.wire.websocket import accept_key
 
 from .draw import Draw, timed
@@ -111,9 +110,9 @@ def _check_reply(head: Head, routes: Routes) -> None:
 
 def _answer(data: bytes) -> int | str | None:
     try:
-        return upgrade.read_answer(data, KEY)
+        return read_upgrade(data, KEY)
     except NotUpgraded as refusal:
-        assert len(str(refusal)) < upgrade.HEAD_LIMIT + 80_000
+        assert len(str(refusal)) < ANSWER_LIMIT + 80_000
         str(refusal).encode()
         return type(refusal).__name__
 

@@ -1,10 +1,10 @@
-"""What wardens tell, and what is kept of processes that have ended: packed and read again."""
+"""What shims tell, and what is kept of processes that have ended: packed and read again."""
 
 from __future__ import annotations
 
 import struct
 
-from holdfast.engine.past import PACK_MOST, Past, pack
+from holdfast.engine.ended import PACK_MOST, EndedProcess, pack
 from holdfast.engine.ring import Budget, Ring
 from holdfast.host.orders import REPORT_MOST, News, Report
 from holdfast.model import Chunk, Denied, Exit, Kind, Outcome, Stream, Usage
@@ -33,13 +33,13 @@ def check_report(data: bytes) -> None:
     except ValueError:
         assert struct.unpack_from("I", data)[0] not in {news.value for news in News}
         return
-    what, value, detail, warden, user, system, peak = _HEAD.unpack_from(data)
+    what, value, detail, shim, user, system, peak = _HEAD.unpack_from(data)
     if found.news is News.DENIAL:
         assert found.denial is not None
         assert found.denial.count == value
         return
     assert found.news.value == what
-    assert (found.value, found.detail, found.warden) == (value, detail, warden)
+    assert (found.value, found.detail, found.shim) == (value, detail, shim)
     assert found.usage == Usage(user, system, peak * 1024)
     assert len(found.pids) == (len(data) - _HEAD.size) // 4
     assert isinstance(found.by_signal or found.alone, bool)
@@ -67,7 +67,7 @@ def check_past(data: bytes) -> None:
     if packed is None:
         assert ring.total > PACK_MOST
         return
-    past = Past(packed, budget)
+    past = EndedProcess(packed, budget)
     assert (past.pid, past.next_seq, past.exit, past.exit_code) == (7, seq + 3, end, end.code)
     assert list(past.try_read().chunks) == list(ring.after(0))
     assert past.retained() == ring.total

@@ -9,7 +9,7 @@ from typing import Any
 
 import msgspec
 
-from holdfast.config import AppLimits
+from holdfast.config import AppLimits, SandboxLimits
 from holdfast.dialects import base64
 from holdfast.dialects.app import catalog as app_catalog
 from holdfast.dialects.app import explain as app_explain
@@ -139,7 +139,7 @@ def _check_exec(found: Any, value: Any) -> None:
     match found:
         case exec_messages.Start(params=start, cwd=cwd):
             _check_again(start, partial(msgspec.convert, type=exec_messages.StartParams))
-            _check_refusal(lambda: starting._spec(start, cwd), exec_explain.explain)
+            _check_refusal(lambda: starting._spec(start, cwd, SandboxLimits()), exec_explain.explain)
             _check_refusal(lambda: starting._request(start, cwd, sandboxed=False), exec_explain.explain)
         case exec_messages.Write(data=data) | file_messages.WriteBlock(data=data):
             assert base64.encode(data).decode() == value["chunk"]

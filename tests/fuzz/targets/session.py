@@ -84,11 +84,13 @@ class Client:
         self.link = self.backend._link
         self.link._loop = asyncio.get_running_loop()
         self.told, self.kept = Told(), Told()
-        self.process = RemoteProcess(self.link, "p", closed=self.backend._closed)
+        self.process = RemoteProcess(
+            self.link, "p", closed=self.backend._closed, held=self.backend._ahead.grant(0)
+        )
         self.backend._processes["p"] = self.backend._keys[b"p"] = self.process
         self.process.watch(self.told)
         self.process.begin(missed=False)
-        files, kept = self.backend.files, RemoteProcess(self.link, "k", pulled=True)
+        files, kept = self.backend.files, self._kept()
         kept.watch(self.kept)
         self.waiting = [
             *(self._ask(self.process.write(b"x")), self._ask(kept.read()), self._ask(kept.wait(0))),
@@ -98,6 +100,9 @@ class Client:
             ),
             *(self._ask(files.list("/x")), self._ask(self._fetch())),
         ]
+
+    def _kept(self) -> RemoteProcess:
+        return RemoteProcess(self.link, "k", pulled=True, held=self.backend._ahead.grant(0))
 
     def _ask(self, work: Coroutine[Any, Any, object]) -> asyncio.Task[object]:
         return self.link.own(work)

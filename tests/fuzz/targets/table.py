@@ -47,7 +47,7 @@ TARGETS: dict[str, Target] = {
     "answers": Target(answers.check, answers.SEEDS, share=8),
     "server_errors": Target(answers.check_error, answers.ERROR_SEEDS, share=8),
     "session": Target(session.check, session.SEEDS, share=1),
-    "warden_news": Target(news.check_report, news.NEWS_SEEDS),
+    "shim_news": Target(news.check_report, news.NEWS_SEEDS),
     "past": Target(news.check_past, news.PAST_SEEDS, share=6),
 }
 

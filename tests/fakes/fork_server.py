@@ -1,4 +1,4 @@
-"""The server's side of a nursery, message by message."""
+"""The server's side of a fork server, message by message."""
 
 from __future__ import annotations
 
@@ -15,6 +15,8 @@ from contextlib import suppress
 from pathlib import Path
 from typing import NamedTuple
 
+from holdfast.host import orders
+from holdfast.host.orders import ExitFlag, News, OrderKind, ReleaseFlag, StartFlag, StartStage
 from holdfast.host.sandbox.cage import Cage
 
 GUARD = 60.0
@@ -28,30 +30,40 @@ STATUS = "grep -E '^(NoNewPrivs|Seccomp|CapEff|CapBnd):' /proc/self/status | tr 
 
 _FORGOTTEN = 200  # The number of a descriptor.
 
-ORDER = struct.Struct("=10I")
-START, RELEASE, KILL = 1, 2, 3
-TERMINAL, SEARCH, IN_FILE, HAS_STDIN, QUIETLY = 1, 2, 4, 8, 16
-CONFINED, RULESET, WRAPPED, WITNESS, GUARDED, POWERLESS = 32, 64, 128, 256, 512, 1024
+ORDER = orders._ORDER
+START, RELEASE, KILL, SIGNAL = OrderKind.START, OrderKind.RELEASE, OrderKind.KILL, OrderKind.SIGNAL
+QUIETLY = ReleaseFlag.QUIETLY
+TERMINAL, SEARCH = StartFlag.TERMINAL, StartFlag.SEARCH
+IN_FILE, HAS_STDIN = StartFlag.IN_FILE, StartFlag.HAS_STDIN
+CONFINED, RULESET, WRAPPED = StartFlag.CONFINED, StartFlag.RULESET, StartFlag.WRAPPED
+WITNESS, GUARDED, POWERLESS = StartFlag.WITNESS, StartFlag.GUARD, StartFlag.POWERLESS
+DOMAIN, NETWORK = StartFlag.DOMAIN, StartFlag.NETWORK
 
-REPORT = struct.Struct("=IiII3Q")
-STARTED, FAILED, EXITED, EMPTY, SURVIVORS, DENIAL = 1, 2, 3, 4, 5, 7
-BY_SIGNAL, ALONE = 1, 2
-AT_FORK, AT_TERMINAL, AT_DIRECTORY, AT_SEARCH, AT_PROGRAM, AT_LIMIT, AT_GROUP = 1, 2, 3, 4, 5, 6, 7
-AT_SANDBOX, AT_HIDDEN = 8, 9
+REPORT = orders._REPORT
+STARTED, FAILED, EXITED = News.STARTED.value, News.FAILED.value, News.EXITED.value
+EMPTY, SURVIVORS, DENIAL = News.EMPTY.value, News.SURVIVORS.value, News.DENIAL.value
+BY_SIGNAL, ALONE = ExitFlag.BY_SIGNAL, ExitFlag.ALONE
+AT_FORK, AT_TERMINAL = StartStage.FORK.value, StartStage.TERMINAL.value
+AT_DIRECTORY, AT_SEARCH = StartStage.DIRECTORY.value, StartStage.SEARCH.value
+AT_PROGRAM, AT_LIMIT = StartStage.PROGRAM.value, StartStage.LIMIT.value
+AT_GROUP, AT_NO_GROUP = StartStage.GROUP.value, StartStage.NO_GROUP.value
+AT_SANDBOX, AT_HIDDEN = StartStage.SANDBOX.value, StartStage.HIDDEN.value
 
 
 class Report(NamedTuple):
-    """What a warden told."""
+    """What a shim told."""
 
     what: int
     value: int
     detail: int
-    warden: int
+    shim: int
     user_us: int
     system_us: int
     peak_kib: int
     denied: tuple[str, str] | None = None
     """Of a denial: what was tried, and on what."""
+    pids: tuple[int, ...] = ()
+    """Of survivors: who they are."""
 
 
 NO_CAGE = Cage(b"")
@@ -59,7 +71,7 @@ NO_CAGE = Cage(b"")
 
 def _sandbox_flags(cage: Cage) -> int:
     kinds = {RULESET: cage.ruleset, WRAPPED: cage.wrapper, WITNESS: cage.witness}
-    kinds |= {GUARDED: cage.guard, POWERLESS: cage.powerless}
+    kinds |= {GUARDED: cage.guard, POWERLESS: cage.powerless, DOMAIN: cage.domain, NETWORK: cage.network}
     return CONFINED | sum(flag for flag, wanted in kinds.items() if wanted)
 
 
@@ -102,7 +114,7 @@ def has_ended(pid: int) -> None:
 
 
 class Command:
-    """One command and its warden, as a server sees them."""
+    """One command and its shim, as a server sees them."""
 
     def __init__(self, control: socket.socket) -> None:
         self._control = control
@@ -117,14 +129,14 @@ class Command:
         cwd: str | Path = "/",
         env: Mapping[str, str] | None = None,
         path: str | None = None,
-        terminal: str | None = None,
+        terminal: int | None = None,
         limits: Sequence[tuple[int, int, int]] = (),
         groups: Sequence[str] = (),
         in_file: bool = False,
         cage: Cage | None = None,
     ) -> Command:
-        """Send the order to start; pipes are made unless it is for a terminal."""
-        texts = [str(cwd), *([] if terminal is None else [terminal]), *groups]
+        """Send the order to start; pipes are made unless a terminal is handed over."""
+        texts = [str(cwd), *groups]
         texts += [argv[0] if name is None else name, *([] if path is None else [path])]
         caged = cage or NO_CAGE
         texts += map(os.fsdecode, [*([caged.wrapper] if caged.wrapper else []), *caged.masks, *caged.rules])
@@ -133,7 +145,7 @@ class Command:
         body += b"".join(os.fsencode(text) + b"\0" for text in [*texts, *argv, *variables, self.mark])
         flags = (HAS_STDIN if terminal is None else TERMINAL) | (0 if path is None else SEARCH)
         flags |= 0 if cage is None else _sandbox_flags(cage)
-        files: list[int] = []
+        files = [] if terminal is None else [os.dup(terminal)]
         if terminal is None:
             theirs_in, self.stdin = os.pipe()
             self.stdout, theirs_out = os.pipe()
@@ -167,8 +179,11 @@ class Command:
     def kill(self) -> None:
         self.send(order(KILL))
 
+    def signal(self, number: int) -> None:
+        self.send(order(SIGNAL, flags=number))
+
     def told(self) -> Report | None:
-        """The next report; None when the warden has gone."""
+        """The next report; None when the shim has gone."""
         try:
             message = self._control.recv(REPORT.size + 2048)
         except ConnectionResetError:  # It went without having read everything.
@@ -177,7 +192,9 @@ class Command:
             return None
         report = Report(*REPORT.unpack_from(message))
         if report.what != DENIAL:
-            return report
+            return report._replace(
+                pids=tuple(pid for (pid,) in struct.iter_unpack("=i", message[REPORT.size :]))
+            )
         op, _, subject = message[REPORT.size :].partition(b"\0")
         return report._replace(denied=(op.decode(), os.fsdecode(subject)))
 
@@ -244,8 +261,8 @@ class Command:
                 os.close(fd)
 
 
-class Nursery:
-    """A nursery that runs, and the commands that were asked of it."""
+class ForkServer:
+    """A fork server that runs, and the commands that were asked of it."""
 
     def __init__(self, program: tuple[str, ...]) -> None:
         self._server, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
@@ -259,22 +276,26 @@ class Nursery:
         os.close(nothing)
         theirs.close()
         self._server.settimeout(GUARD)
-        assert self._server.recv(2) == b"\0"
+        assert self._server.recv(2) == bytes([orders.VERSION])
 
     def command(self) -> Command:
-        """A new warden, which was not yet told what to start."""
+        """A new shim, which was not yet told what to start."""
         ours, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
-        socket.send_fds(self._server, [b"x"], [theirs.fileno()])
+        self.send(theirs.fileno())
         theirs.close()
         self._commands.append(Command(ours))
         return self._commands[-1]
+
+    def send(self, *files: int) -> None:
+        """Ask for a shim that has this file."""
+        socket.send_fds(self._server, [b"x"], files)
 
     def children(self) -> list[int]:
         text = Path(f"/proc/{self.pid}/task/{self.pid}/children").read_text(encoding="ascii")
         return [int(word) for word in text.split()]
 
     def hang_up(self) -> int:
-        """Be gone; give the nursery's exit code."""
+        """Be gone; give the fork server's exit code."""
         self._server.close()
         if self._code is None:
             self._code = os.waitstatus_to_exitcode(os.waitpid(self.pid, 0)[1])
