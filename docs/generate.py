@@ -1,8 +1,8 @@
-"""Writes those parts of the documents that can be read off the source.
+"""Writes those parts of the documents, and of the C source, that can be read off the Python source.
 
 ``python docs/generate.py`` writes them between their marks, the examples of all pages
-too, and the schemas as whole files; with ``--check`` it writes nothing and exits 1 if
-something is not what it would write.
+too, and the schemas and the C header of messages as whole files; with ``--check`` it
+writes nothing and exits 1 if something is not what it would write.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, get_type_hints
 
 from holdfast import config
-from holdfast.cli import main as command_line
+from holdfast.cli.overview import parser_of_all
 from holdfast.cli.schema import CATALOGS, WRITERS
 from holdfast.schema.reference import Reference
 
@@ -42,6 +42,8 @@ WIDTH = "80"
 
 NOTES = {
     "EngineLimits": "Per server, or per process where the text says so.",
+    "EnvironmentLimits": "Per request.",
+    "SandboxLimits": "Per request.",
     "HttpLimits": "Per server, or per connection or request where the text says so.",
     "ConnectionLimits": "Per connection, unless the text says otherwise.",
 }
@@ -57,7 +59,7 @@ def limits() -> str:
 
     texts = {name: (docstring, reasons) for name, docstring, reasons in limit_classes()}
     parts = []
-    for part, kind in get_type_hints(config.Limits).items():
+    for part, kind in get_type_hints(config.ServerLimits).items():
         docstring, reasons = texts[kind.__name__]
         parts.append(f"## {part}\n")
         parts.append(f"`{kind.__name__}`: {docstring} {NOTES.get(kind.__name__, '')}".strip() + "\n")
@@ -116,11 +118,14 @@ def spell(name: str, value: object) -> str:
 def fixed_limits() -> str:
     """Bounds that the protocol or the implementation fixes."""
     from holdfast.dialects.exec import control, starting
-    from holdfast.engine import watchdog
+    from holdfast.dialects.paths import LONGEST
+    from holdfast.engine import looking, watchdog
     from holdfast.engine.output import READ_SIZE
-    from holdfast.host import nursery, tree
+    from holdfast.files import MOST_MISSING, MOST_MISSING_BYTES
+    from holdfast.host import holding, look, orders, tree
     from holdfast.host.files import watch
-    from holdfast.host.sandbox import ladder, patterns
+    from holdfast.host.sandbox import ladder
+    from holdfast.wire.complaint import _MOST_CHECKED, _MOST_QUOTED, _MOST_VISITED
     from holdfast.wire.http import HEAD_LIMIT
     from holdfast.wire.scan import MOST_NESTED, MOST_VALUES
 
@@ -131,6 +136,17 @@ def fixed_limits() -> str:
             "Each scalar, array and object counts 1; keys do not.",
         ),
         ("Nesting of JSON", f"{MOST_NESTED}", "Arrays and objects inside each other."),
+        (
+            "One path",
+            f"{LONGEST // 1024} KiB",
+            "As it is sent; the kernel takes 4 KiB, which is up to three times as long in a URI.",
+        ),
+        (
+            "Words for a mistake in params",
+            f"{_MOST_VISITED:,} elements, {_MOST_CHECKED // 1024} KiB",
+            "A misfit further on is told in the decoder's words instead of the reference's;"
+            f" of a text {_MOST_QUOTED:,} characters are repeated.",
+        ),
         ("HTTP request head", f"{HEAD_LIMIT // 1024} KiB", "Of an upgrade or a health check."),
         (
             "One chunk of output",
@@ -139,20 +155,26 @@ def fixed_limits() -> str:
         ),
         (
             "Survivors told",
-            f"{nursery.SURVIVORS_MOST}",
-            f"Pids of one tree that were killed and live {nursery.PATIENCE:g} s later.",
+            f"{orders.SURVIVORS_MOST}",
+            f"Pids of one tree that were killed and live {native('PATIENCE_MS') / 1000:g} s later.",
         ),
         (
             "Numbers kept after a kill",
-            f"{nursery.HELD_MOST}",
-            f"Pids of one tree kept from reuse for {nursery.HOLD:g} s: those who had left the group.",
+            f"{native('HELD_MOST')}",
+            f"Pids of one tree kept from reuse for {native('HOLD_MS') / 1000:g} s:"
+            " those who had left the group.",
         ),
         (
             "Processes looked at in a tree",
             f"{tree._MOST:,}",
             "For signals, holders and sampled limits, not for a kill.",
         ),
-        ("Holders named", f"{tree._MOST_HOLDERS}", "Pids in `heldBy`."),
+        ("Holders named", f"{holding._MOST_HOLDERS}", "Pids in `heldBy`."),
+        (
+            "Looks at trees at once",
+            f"{looking._THREADS}",
+            f"Threads, for trees of which a glance shows too little. A look ends after {look._SECONDS:g} s.",
+        ),
         (
             "Looks at a tree with sampled limits",
             f"every {watchdog._GLANCE * 1000:g} ms",
@@ -170,27 +192,23 @@ def fixed_limits() -> str:
         ),
         (
             "Paths of one `fs/watchMissing`",
-            f"{watch.MOST_MISSING}",
+            f"{MOST_MISSING}, {MOST_MISSING_BYTES // 1024} KiB",
             "The same for the directories that have to be watched for them.",
         ),
         (
             "Denials told",
-            f"{most_denials()}",
+            f"{orders.DENIALS_MOST}",
             "Of one command, if they differ; one more line counts the rest.",
-        ),
-        (
-            "Matches of a pattern",
-            f"{patterns.MOST_MATCHES:,}",
-            f"In a sandbox; {patterns._MOST_SEEN:,} names are looked at for it.",
         ),
         (
             "Sandboxes kept ready",
             f"{ladder._KEPT}",
-            "Rulesets, and lists of arguments, for the next command with the same rules.",
+            "Rulesets, and lists of arguments, for the next command with the same rules."
+            f" One above {ladder._KEPT_BYTES // 1024} KiB is not kept.",
         ),
         (
             "Missing paths of a watch",
-            f"{watch.MOST_MISSING}",
+            f"{MOST_MISSING}",
             f"With {watch.MOST_NAMES} names each; beyond that nothing is watched.",
         ),
     )
@@ -199,11 +217,23 @@ def fixed_limits() -> str:
     return "\n".join(lines) + "\n"
 
 
-def most_denials() -> int:
-    """The witness is not in Python, and neither is its bound."""
-    found = re.search(r"DENIALS_MOST = (\d+)", (SOURCE / "host" / "native.h").read_text(encoding="utf-8"))
-    assert found is not None
-    return int(found[1])
+def native(name: str) -> int:
+    """A bound of the fork server or of its shims, which are in C."""
+    files = sorted((SOURCE / "host" / "native").glob("*.[ch]"))
+    (found,) = [
+        int(number)
+        for file in files
+        for number in re.findall(rf"\b{name} = (\d+)", file.read_text(encoding="utf-8"))
+    ]
+    return found
+
+
+def messages() -> tuple[str, str]:
+    """The C header of what the server and its shims say to each other."""
+    sys.path.insert(0, str(ROOT))  # This is run as a program, which knows its own folder only.
+    from docs import native_header
+
+    return native_header.HEADER, native_header.header()
 
 
 # The command line.
@@ -211,7 +241,7 @@ def most_denials() -> int:
 
 def cli() -> str:
     """The help texts of all commands."""
-    parser = command_line.parser()
+    parser = parser_of_all()
     parts = [block(parser.format_help())]
     for name, command in commands(parser):
         parts.append(f"## holdfast {name}\n")
@@ -245,7 +275,7 @@ def python() -> str:
 
 def telemetry() -> str:
     """The table of figures."""
-    from holdfast.cli.observing import LIMIT, LIMIT_USED
+    from holdfast.cli.serve_observation import LIMIT, LIMIT_USED
     from holdfast.observe.own import OWN
     from holdfast.telemetry import METRICS
 
@@ -268,6 +298,25 @@ def example(name: str) -> str:
     return f"```python\n{''.join(rest).strip()}\n```\n"
 
 
+# The source.
+
+
+def source() -> str:
+    """Every module with its first line."""
+    sys.path.insert(0, str(ROOT))  # This is run as a program, which knows its own folder only.
+    from docs import source_map
+
+    return source_map.page()
+
+
+def overview() -> str:
+    """The folders of the source."""
+    sys.path.insert(0, str(ROOT))
+    from docs import source_map
+
+    return source_map.overview()
+
+
 # Writing.
 
 PAGES: dict[str, Callable[[], dict[str, str]]] = {
@@ -276,6 +325,8 @@ PAGES: dict[str, Callable[[], dict[str, str]]] = {
     "docs/reference/cli.md": lambda: {"": cli()},
     "docs/reference/python.md": lambda: {"": python()},
     "docs/reference/exec.md": lambda: Reference(CATALOGS["exec"]).parts(),
+    "docs/reference/source.md": lambda: {"": source()},
+    "ARCHITECTURE.md": lambda: {"folders": overview()},
     "docs/reference/app.md": lambda: {"": Reference(CATALOGS["app"]).page()},
 }
 """The parts of each page, by name.  Examples are parts of any page, and go by their paths."""
@@ -299,12 +350,13 @@ def fill(page: str, parts: dict[str, str]) -> str:
 
 def texts() -> Iterator[tuple[str, str]]:
     """Path from the root, and what should be there."""
-    for page in [ROOT / "README.md", *sorted(DOCS.rglob("*.md"))]:
+    for page in [ROOT / "README.md", ROOT / "ARCHITECTURE.md", *sorted(DOCS.rglob("*.md"))]:
         name = page.relative_to(ROOT).as_posix()
         try:
             yield name, fill(page.read_text(encoding="utf-8"), PAGES.get(name, dict)())
         except ValueError as error:
             raise SystemExit(f"{name} {error}") from None
+    yield messages()
     for endpoint, catalog in CATALOGS.items():
         for kind, ending in ENDINGS.items():
             yield f"docs/reference/schema/{endpoint}.{ending}", WRITERS[kind]([catalog])

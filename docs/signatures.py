@@ -13,7 +13,7 @@ from types import ModuleType
 
 import holdfast
 from holdfast import errors, files
-from holdfast.api.stdin import Stdin
+from holdfast.api.stdin import StdinWriter
 
 SECTIONS: dict[str, tuple[str, ...]] = {
     "Where processes run": ("connect", "local", "Host"),
@@ -57,9 +57,9 @@ def python() -> str:
         for name in names:
             parts += described(name, getattr(holdfast, name))
         if title == "A process":
-            parts += described("Stdin", Stdin)
+            parts += described("StdinWriter", StdinWriter)
         if title == "Files":
-            for cls in (files.Files, files.OpenFile, files.Metadata, files.DirEntry):
+            for cls in (files.Files, files.OpenFile, files.FileMetadata, files.DirEntry):
                 parts += described(cls.__name__, cls)
         if title == "Errors":
             parts.append(error_table(["HoldfastError", *raised]))

@@ -15,7 +15,7 @@ import msgspec
 import pytest
 
 from docs.bounds import BOUNDS
-from holdfast.cli import bounds
+from holdfast.cli.serve_options import limit_names
 from holdfast.dialects.exec.methods import ABSENT, METHODS
 from holdfast.dialects.exec.sandboxing import PermissionEntry, SandboxContext
 from holdfast.dialects.shapes import decoded
@@ -55,7 +55,7 @@ def test_the_generated_pages_are_up_to_date() -> None:
 
 def test_every_limit_says_what_happens_there() -> None:
     """Whoever adds one decides that, too; and one that has gone is not told any more."""
-    assert set(BOUNDS) == set(bounds.names())
+    assert set(BOUNDS) == set(limit_names())
 
 
 # The site.
@@ -121,30 +121,17 @@ def test_the_site_is_not_built_with_a_dead_link(text: str, complaint: str, tmp_p
 # The architecture.
 
 
-def layout() -> set[str]:
-    """The modules in the tree that ARCHITECTURE.md draws."""
-    tree = re.search(r"^```\nsrc/holdfast/\n(.*?)^```$", text_of("ARCHITECTURE.md"), re.DOTALL | re.MULTILINE)
-    assert tree is not None
-    folders: list[tuple[int, str]] = []
-    modules = set()
-    for line in tree[1].splitlines():
-        if not line.strip():
-            continue
-        name = line.split()[0]
-        depth = len(line) - len(line.lstrip())
-        folders = [(outer, folder) for outer, folder in folders if outer < depth]
-        path = "".join(folder for _, folder in folders) + name
-        if name.endswith("/"):
-            folders.append((depth, name))
-            modules.add(f"{path}__init__.py")
-        else:
-            modules.add(path)
-    return modules
-
-
-def test_the_layout_is_that_of_the_source() -> None:
+def test_the_map_of_the_source_has_every_module() -> None:
     """A newcomer looks for a room by this map."""
-    assert sorted(layout()) == MODULES
+    mapped = set(re.findall(r"^\| `([\w/]+\.py)` \| \S", text_of("docs/reference/source.md"), re.MULTILINE))
+
+    assert sorted(mapped) == [module for module in MODULES if not module.endswith("__init__.py")]
+
+
+def test_every_part_in_c_that_the_architecture_names_exists() -> None:
+    named = set(re.findall(r"`(?:host/native/)?(\w+\.[ch])`", text_of("ARCHITECTURE.md")))
+
+    assert sorted(named - {path.name for path in (SOURCE / "host" / "native").iterdir()}) == []
 
 
 def test_every_module_the_architecture_names_exists() -> None:

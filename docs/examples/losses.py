@@ -22,7 +22,7 @@ async def follow(host: Host, name: str) -> None:
 
 async def main() -> None:
     try:
-        async with holdfast.connect("ws://127.0.0.1:8765", give_up=60) as host:
+        async with holdfast.connect("ws://127.0.0.1:8765", reconnect_timeout=60) as host:
             await host.start(["echo", "done"], name="job", keep=True)
             await follow(host, "job")
     except ProcessLost as error:

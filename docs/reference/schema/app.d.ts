@@ -238,11 +238,11 @@ export interface ExecResult {
   exitCode: number;
   /** As text, up to the cap; empty if it was streamed. */
   stdout: string;
-  /** The same for the other stream; empty with a terminal. */
+  /** What came on stderr; empty with a terminal. */
   stderr: string;
   /** Present and true if output was cut below what the client had asked for. */
   stdoutCapReached?: boolean;
-  /** The same for the other stream. */
+  /** Present and true if stderr was cut below what the client had asked for. */
   stderrCapReached?: boolean;
 }
 
@@ -268,9 +268,9 @@ export interface ProcessExited {
   stdout: string;
   /** Whether the cap is reached. */
   stdoutCapReached: boolean;
-  /** The same for the other stream; empty with a terminal. */
+  /** What came on stderr; empty with a terminal. */
   stderr: string;
-  /** The same for the other stream. */
+  /** Whether stderr had more than the cap allows. */
   stderrCapReached: boolean;
 }
 

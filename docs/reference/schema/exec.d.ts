@@ -138,7 +138,7 @@ export interface StartParams {
   processId: string;
   /** Program and arguments; a bare name is looked up in `PATH` of the child. */
   argv: string[];
-  /** A `file:` URI; must be a directory. */
+  /** A `file:` URI or a native absolute path; must be a directory. */
   cwd: string;
   /** The child's variables, or what is laid over those of `envPolicy`. */
   env: Record<string, string>;
@@ -218,7 +218,7 @@ export interface SandboxContext {
   windowsSandboxLevel: SandboxLevel;
   /** What relative patterns are relative to; that of the process if there is one. */
   cwd?: string | null;
-  /** What `project_roots` stands for. Default: `[]`. */
+  /** What `project_roots` stands for. Absent: nothing; but `cwd`, if that is a native path. */
   workspaceRoots?: string[];
   /** Default: `false`. */
   windowsSandboxPrivateDesktop?: boolean;
@@ -253,7 +253,7 @@ export interface PermissionEntry {
 
 export interface PathEntry {
   type: "path";
-  /** A `file:` URI. */
+  /** A `file:` URI or a native absolute path. */
   path: string;
 }
 
@@ -392,13 +392,13 @@ export interface WriteParams {
   processId: string;
   /** The bytes, in base64 with padding. */
   chunk: string;
-  /** Not empty; the same one is written once. The last 4,096 accepted ones are remembered. */
-  writeId: string;
+  /** Not empty; the same one is written once. The last 4,096 accepted ones are remembered. Without one (clients up to 0.140 send none) the bytes are written, and a retry would write them again. */
+  writeId?: string | null;
 }
 
 export interface CloseStdinParams {
   processId: string;
-  /** The same one takes effect once, as with `process/write`. */
+  /** An identifier that is sent again takes effect once, as with `process/write`. */
   writeId?: string | null;
 }
 
@@ -532,9 +532,9 @@ export interface CloseParams {
 export interface WatchMissingParams {
   /** Larger than that of every watch before it on this connection; it takes the place of the last one. */
   watchId: number;
-  /** At most 64 URIs. */
+  /** At most 64 paths. */
   missing: string[];
-  /** URI of something that is there, and whose end is to be told too. */
+  /** Something that is there, and whose end is to be told too. */
   present?: string | null;
 }
 
@@ -738,7 +738,7 @@ export interface ReadResult {
   outcome?: Outcome;
   /** Of an exited process; told to clients that know the extensions. */
   usage?: Usage;
-  /** Pids of those who held the output open at its exit; told to the same, if there are any. */
+  /** Pids of those who held the output open after its exit; told to the same, if there are any. */
   heldBy?: number[];
 }
 
@@ -787,7 +787,7 @@ export interface WaitResult {
   exitCode: number | null;
   outcome: Outcome | null;
   usage: Usage | null;
-  /** Pids of those who hold the output of an exited process open, as far as they were seen at its exit. */
+  /** Pids of those who hold the output of an exited process open, as far as they were seen. */
   heldBy: number[];
   closed: boolean;
 }
@@ -924,7 +924,7 @@ export interface ProcessExited {
   outcome?: Outcome;
   /** Told to clients that know the extensions. */
   usage?: Usage;
-  /** Pids of those who hold the output open; told if there are any. */
+  /** Pids of those who hold the output open, as far as a glance shows; told if there are any. */
   heldBy?: number[];
 }
 
