@@ -12,17 +12,9 @@ from pathlib import Path
 import pytest
 
 from tests.fakes.server import PATIENCE, program_at
-from tests.fakes.terminal import HOLDFAST, SILENT, holdfast, person_at
+from tests.fakes.terminal import HOLDFAST, SILENT, SIZE_TELLER, holdfast, person_at
 
 pytestmark = pytest.mark.slow
-
-INNER = (
-    "import os, signal\n"
-    "def show(*_): print('size', *os.get_terminal_size(0), flush=True)\n"
-    "signal.signal(signal.SIGWINCH, show)\n"
-    "show()\n"
-    "while True: print('got', input(), flush=True)\n"
-)
 
 
 @pytest.fixture(scope="module")
@@ -188,7 +180,7 @@ def test_without_the_name_of_a_terminal_there_is_one_all_the_same() -> None:
 
 
 def test_inside_of_itself_keys_sizes_and_interrupts_reach_the_innermost() -> None:
-    inner = (*HOLDFAST, "run", "-t", "--", sys.executable, "-c", INNER)
+    inner = (*HOLDFAST, "run", "-t", "--", sys.executable, "-c", SIZE_TELLER)
     with person_at("run", "-t", "--", *inner, rows=30, cols=90) as person:
         person.expect(b"size 90 30")
         person.resize(40, 100)

@@ -10,21 +10,9 @@ from pathlib import Path
 import pytest
 
 from tests.fakes.server import eventually_sync, program_at
-from tests.fakes.terminal import HOLDFAST, Person, person_at
+from tests.fakes.terminal import HOLDFAST, SIZE_TELLER, Person, person_at
 
 pytestmark = pytest.mark.slow
-
-SIZES = (
-    "import os, signal\n"
-    "def show(*_):\n"
-    "    print('size', *os.get_terminal_size(0), flush=True)\n"
-    "signal.signal(signal.SIGWINCH, show)\n"
-    "show()\n"
-    "while True:\n"
-    "    line = input()\n"
-    "    print('got', line, flush=True)\n"
-)
-"""Tells its size at the start and whenever it changes, and what it is given."""
 
 FULL_SCREEN = (
     "import curses\n"
@@ -46,7 +34,7 @@ def python(text: str) -> tuple[str, ...]:
 
 def test_the_size_is_there_at_the_start_and_a_change_is_seen() -> None:
     """Whoever draws a screen draws it once, for the size that there is."""
-    with person_at("run", "-t", "--", *python(SIZES), rows=33, cols=101) as person:
+    with person_at("run", "-t", "--", *python(SIZE_TELLER), rows=33, cols=101) as person:
         person.expect(b"size 101 33")
         person.resize(40, 120)
         person.expect(b"size 120 40")
@@ -57,7 +45,7 @@ def test_the_size_is_there_at_the_start_and_a_change_is_seen() -> None:
 
 def test_keys_reach_the_program_and_are_shown_once() -> None:
     """Its terminal shows what is typed, ours must not: else each letter would be there twice."""
-    with person_at("run", "-t", "--", *python(SIZES)) as person:
+    with person_at("run", "-t", "--", *python(SIZE_TELLER)) as person:
         person.expect(b"size")
         person.type(b"hello\r")
         shown = person.expect(b"got hello")
@@ -69,7 +57,7 @@ def test_keys_reach_the_program_and_are_shown_once() -> None:
 
 def test_the_terminal_is_as_before_after_the_end_and_after_the_interrupt() -> None:
     """A shell that shows nothing of what is typed is what people remember of a program."""
-    with person_at("run", "-t", "--", *python(SIZES)) as person:
+    with person_at("run", "-t", "--", *python(SIZE_TELLER)) as person:
         person.expect(b"size")
         raw = person.modes()
         person.type(b"\x03")
@@ -82,7 +70,7 @@ def test_the_terminal_is_as_before_after_the_end_and_after_the_interrupt() -> No
 
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGHUP])
 def test_the_terminal_is_as_before_when_we_are_told_to_end(number: signal.Signals) -> None:
-    with person_at("run", "-t", "--", *python(SIZES)) as person:
+    with person_at("run", "-t", "--", *python(SIZE_TELLER)) as person:
         person.expect(b"size")
         person.process.send_signal(number)
         code = person.wait()
@@ -92,7 +80,7 @@ def test_the_terminal_is_as_before_when_we_are_told_to_end(number: signal.Signal
 
 
 def test_the_terminal_is_as_before_when_the_server_dies() -> None:
-    command = ("run", "-t", "--reconnect", "0", "--", *python(SIZES))
+    command = ("run", "-t", "--reconnect", "0", "--", *python(SIZE_TELLER))
     with program_at() as (server, url), person_at(*command, env={"HOLDFAST_URL": url}) as person:
         person.expect(b"size")
         server.send_signal(signal.SIGTERM)
@@ -163,7 +151,7 @@ def test_vi_writes_a_file(tmp_path: Path) -> None:
 
 
 def test_embedded_there_is_nothing_to_detach_from_and_the_program_is_told_the_keys() -> None:
-    with person_at("run", "-t", "--", *python(SIZES)) as person:
+    with person_at("run", "-t", "--", *python(SIZE_TELLER)) as person:
         person.expect(b"size")
         person.type(b"\x10\x11")
         person.expect(b"nothing to detach from")
@@ -175,7 +163,7 @@ def test_embedded_there_is_nothing_to_detach_from_and_the_program_is_told_the_ke
 def test_a_process_is_left_and_found_again() -> None:
     """The reason for a server: the terminal may go, the work stays."""
     with program_at() as (_, url):
-        with person_at("run", "-t", "-H", url, "--name", "shell", "--", *python(SIZES)) as person:
+        with person_at("run", "-t", "-H", url, "--name", "shell", "--", *python(SIZE_TELLER)) as person:
             person.expect(b"size 80 24")
             person.type(b"one\r")
             person.expect(b"got one")
@@ -220,7 +208,7 @@ def test_standard_input_that_is_a_terminal_is_not_read_unless_asked_for() -> Non
 
 def test_a_window_that_is_closed_leaves_what_is_kept() -> None:
     with program_at() as (_, url):
-        person = Person(*HOLDFAST, "run", "-t", "-H", url, "--name", "p", "--", *python(SIZES))
+        person = Person(*HOLDFAST, "run", "-t", "-H", url, "--name", "p", "--", *python(SIZE_TELLER))
         try:
             person.expect(b"size")
             person.process.send_signal(signal.SIGHUP)

@@ -45,12 +45,11 @@ HEARD = {
 EARS = f"""
 import os, signal
 def listen(who):
-    for name in {list(HEARD.values())}:
-        said = f"{{who}} {{name}}\\n".encode()
-        signal.signal(getattr(signal, "SIG" + name), lambda number, frame, said=said: os.write(1, said))
+    heard = [getattr(signal, "SIG" + name) for name in {list(HEARD.values())}]
+    signal.pthread_sigmask(signal.SIG_BLOCK, heard)
     os.write(1, f"{{who}} ready\\n".encode())
     while True:
-        signal.pause()
+        os.write(1, f"{{who}} {{signal.sigwait(heard).name[3:]}}\\n".encode())
 if os.fork() == 0:
     listen("near")
 if os.fork() == 0:
@@ -58,7 +57,10 @@ if os.fork() == 0:
     listen("far")
 listen("first")
 """
-"""Three who say what they hear; one of them is in a session of its own."""
+"""Three who say what they hear; one of them is in a session of its own.
+
+They wait with ``sigwait``: a signal that comes just before ``pause`` would be noticed only after it.
+"""
 
 
 @pytest.mark.parametrize("name", HEARD)
