@@ -55,9 +55,10 @@ def keeper(host: Host, controller: str) -> set[str]:
 def groups(host: Host) -> set[str]:
     """The control groups that a server has made and not removed."""
     found = set()
+    prefix = f"holdfast-{os.stat('/proc/self/ns/pid').st_ino}-{host.program.pid}-"
     for controller in ("memory", "pids"):
         for folder, names, _ in os.walk(f"/sys/fs/cgroup/{controller}"):
-            mine = (name for name in names if name.startswith(f"holdfast-{host.program.pid}-"))
+            mine = (name for name in names if name.startswith(prefix))
             found |= {os.path.join(folder, name) for name in mine}
     return found
 

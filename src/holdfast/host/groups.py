@@ -55,8 +55,7 @@ class Groups:
     def __init__(self, roots: dict[str, str]) -> None:
         """``roots`` names for each controller the directory in which groups can be made."""
         self._roots = roots
-        # The pid tells others whether the owner lives; the rest keeps two owners of one pid apart.
-        self._prefix = f"{_PREFIX}{os.getpid()}-{os.urandom(4).hex()}-"
+        self._prefix = f"{_owner()}{os.urandom(4).hex()}-"
         self._numbers = itertools.count()
 
     @property
@@ -155,7 +154,7 @@ def _mounts() -> dict[str, _Mount]:
 
 
 def _usable(controller: str, root: str) -> str | None:
-    probe = os.path.join(root, f"{_PREFIX}{os.getpid()}-{os.urandom(4).hex()}")
+    probe = os.path.join(root, f"{_owner()}{os.urandom(4).hex()}")
     files = {"memory": _MEMORY, "pids": _PIDS}[controller]
     try:
         _sweep(root)
@@ -169,11 +168,28 @@ def _usable(controller: str, root: str) -> str | None:
     return root if usable else None
 
 
+def _owner() -> str:
+    """How the names of our groups begin: others can tell from it whether we live.
+
+    A pid means something only to those who are in the same PID namespace.  Servers of several containers
+    may have the same groups above them, and must not take each other for gone.
+    """
+    return f"{_PREFIX}{_namespace()}-{os.getpid()}-"
+
+
+def _namespace() -> int:
+    try:
+        return os.stat("/proc/self/ns/pid").st_ino
+    except OSError:
+        return 0  # Without /proc nothing works here, and others say so.
+
+
 def _sweep(root: str) -> None:
-    """Remove what servers that are gone could not remove."""
+    """Remove what servers that are gone could not remove, as far as we can tell that they are."""
+    ours = f"{_PREFIX}{_namespace()}-"
     for name in _names(root):
-        owner = name.removeprefix(_PREFIX).partition("-")[0]
-        if owner.isdigit() and not os.path.exists(f"/proc/{owner}"):
+        owner = name.removeprefix(ours).partition("-")[0]
+        if name.startswith(ours) and owner.isdigit() and not os.path.exists(f"/proc/{owner}"):
             _remove(os.path.join(root, name))
 
 

@@ -31,6 +31,7 @@ from tests.fakes.process import (
 
 MIB = 1 << 20
 BOTH = Limits(memory=64 * MIB, processes=5)
+NAMESPACE = os.stat("/proc/self/ns/pid").st_ino
 
 
 # Real groups.
@@ -50,7 +51,7 @@ def groups() -> Iterator[Groups]:
 
 def made(groups: Groups) -> set[str]:
     """The groups that this process has made and that exist."""
-    mine = f"holdfast-{os.getpid()}-"
+    mine = f"holdfast-{NAMESPACE}-{os.getpid()}-"
     return {
         os.path.join(root, name)
         for root in groups._roots.values()
@@ -132,7 +133,7 @@ def test_to_look_for_groups_leaves_none(groups: Groups) -> None:
 
 def test_what_an_ended_server_left_is_removed_by_the_next(groups: Groups) -> None:
     """One that was killed cannot do it itself."""
-    left = [os.path.join(root, "holdfast-4194305-0") for root in groups._roots.values()]
+    left = [os.path.join(root, f"holdfast-{NAMESPACE}-4194305-0") for root in groups._roots.values()]
     for path in left:
         os.mkdir(path)
 
@@ -149,6 +150,20 @@ def test_what_another_server_has_just_made_is_left_alone(groups: Groups) -> None
     find_groups()
 
     assert made(groups) == set(group.paths)
+
+
+def test_the_groups_of_another_container_are_left_alone(groups: Groups) -> None:
+    """Whether its server lives cannot be seen from here: pids mean something else there."""
+    theirs = [os.path.join(root, "holdfast-1-4194305-0") for root in set(groups._roots.values())]
+    for path in theirs:
+        os.mkdir(path)
+    try:
+        find_groups()
+
+        assert [path for path in theirs if not os.path.exists(path)] == []
+    finally:
+        for path in theirs:
+            os.rmdir(path)
 
 
 # Real trees in them.
