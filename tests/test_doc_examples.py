@@ -122,6 +122,9 @@ def script(steps: list[Step], relay: str) -> str:
     return "\n".join([*lines, "kill $(jobs -p) 2>/dev/null; true"])
 
 
+STALLED = re.compile(r"^WARNING holdfast\.stalls: .*\n", re.MULTILINE)
+
+
 @pytest.mark.slow
 @pytest.mark.timeout(60)
 @pytest.mark.parametrize("name", RUN)
@@ -155,7 +158,8 @@ def test_a_page_does_what_it_shows(name: str, tmp_path: Path) -> None:
         )
 
     shown = [step for step in reading.steps if step.printed is not None]
-    printed = done.stdout.split(f"{MARK}\n")
+    # On a busy host a server may say that it had to wait for a processor.
+    printed = STALLED.sub("", done.stdout).split(f"{MARK}\n")
     assert len(printed) == len(shown) + 1, done.stdout
     for step, text in zip(shown, printed, strict=False):
         assert re.fullmatch(pattern(step.printed or ""), text), f"{step.command}\nprinted\n{text}"

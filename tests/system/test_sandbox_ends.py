@@ -158,7 +158,8 @@ async def test_an_end_leaves_nothing_in_the_workspace(caged: Caged, here: Scene,
             await talking.closed("p")
         await eventually(lambda: not strange(here))
 
-    assert bool(during) == (caged.rung == "bubblewrap"), "or there was nothing to take away"
+    if how not in TERMS:  # Such an end may have come before we looked.
+        assert bool(during) == (caged.rung == "bubblewrap"), "or there was nothing to take away"
     after = facts(here.base)
     assert {name: fact[:4] for name, fact in after.items()} == {
         name: fact[:4] for name, fact in before.items()
