@@ -16,17 +16,18 @@ import re
 import statistics
 import time
 from collections.abc import AsyncIterator, Iterator
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
 import msgspec
 import pytest
 
-from holdfast.dialects.app import catalog as app_catalog
+from holdfast.dialects.app import methods as app_methods
 from holdfast.dialects.app.methods import METHODS as APP_METHODS
-from holdfast.dialects.catalog import Call, Catalog
-from holdfast.dialects.exec import catalog as exec_catalog
+from holdfast.dialects.catalog import Catalog, ListedMethod
+from holdfast.dialects.exec import methods as exec_methods
 from holdfast.dialects.exec.methods import METHODS as EXEC_METHODS
 from tests.fakes import fence
 from tests.fakes.backends import LONG
@@ -56,10 +57,13 @@ SMALL_TIMES = 20
 """The same for what a request costs that is not in its length: compared with a status, and with a look
 at the figures, which is in every measurement."""
 
+_LEAST = 0.0002
+"""Seconds that a status takes on any machine: what is left of less was taken off by the processor's queue."""
+
 LOOKS = 5
 """Times that something is tried before it counts as slow: others on this machine slow it down, too."""
 
-CATALOGS = {each.name: each for each in (exec_catalog.CATALOG, app_catalog.CATALOG)}
+CATALOGS = {each.name: each for each in (exec_methods.CATALOG, app_methods.CATALOG)}
 CALLS = [(catalog, call) for catalog in CATALOGS.values() for call in catalog.calls]
 
 _LONGEST = re.compile(rb"^holdfast_loop_longest_seconds (\S+)$", re.MULTILINE)
@@ -79,8 +83,15 @@ def test_every_method_of_both_endpoints_has_its_case() -> None:
 
 @dataclass(frozen=True)
 class Scene:
+    pid: int
     url: str
     growth: Growth
+
+    def waited(self) -> float:
+        """Seconds that the thread of the loop has waited for a processor, in all."""
+        with suppress(FileNotFoundError):  # Not every kernel counts it.
+            return int(Path(f"/proc/{self.pid}/task/{self.pid}/schedstat").read_text().split()[1]) / 1e9
+        return 0.0
 
     async def longest(self) -> float:
         """The longest hold of the loop since the last look."""
@@ -99,9 +110,9 @@ def scene(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Scene]:
     root = base / "tree"
     root.mkdir()
     root.joinpath("f").write_bytes(b"x")
-    with program_at("--metrics", "--command-sandbox=danger-full-access", within=base) as (_, url):
+    with program_at("--metrics", "--command-sandbox=danger-full-access", within=base) as (server, url):
         time.sleep(SETTLE)
-        yield Scene(url, Growth(SIZE, str(root)))
+        yield Scene(server.pid, url, Growth(SIZE, str(root)))
 
 
 class Talk:
@@ -171,7 +182,7 @@ def reading(params: Any) -> float:
 _GROWN_ELSEWHERE = "sandbox"
 
 
-def attacks(catalog: Catalog, call: Call, growth: Growth) -> Iterator[Case]:
+def attacks(catalog: Catalog, call: ListedMethod, growth: Growth) -> Iterator[Case]:
     ordinary = ORDINARY[catalog.name](growth.root)[call.name]
     whole = LONG or call.name in ("process/start", "fs/getMetadata")
     for case in cases(call, ordinary, growth):
@@ -189,15 +200,18 @@ def named(params: Any, number: int) -> Any:
 
 @pytest.mark.parametrize(("catalog", "call"), CALLS, ids=[f"{c.name} {call.name}" for c, call in CALLS])
 async def test_the_worst_messages_of_a_method_hold_up_nobody(
-    scene: Scene, catalog: Catalog, call: Call
+    scene: Scene, catalog: Catalog, call: ListedMethod
 ) -> None:
     """Each is answered, so is the neighbour behind it, and the loop was not held much longer than
     it takes to read the message."""
     shakes = call.name in ("initialize", "session/takeOver")
     slow = []
     async with Talk.open(scene, CATALOGS["exec"], greets=True) as neighbour:
-        usual = statistics.median(
-            [await _held(scene, neighbour, neighbour, "environment/status", None) for _ in range(20)]
+        usual = max(
+            _LEAST,
+            statistics.median(
+                [await _held(scene, neighbour, neighbour, "environment/status", None) for _ in range(20)]
+            ),
         )
         for number, case in enumerate(attacks(catalog, call, scene.growth)):
             params = {key: value for key, value in (case.params or {}).items() if key != "url"}
@@ -215,17 +229,21 @@ async def test_the_worst_messages_of_a_method_hold_up_nobody(
 
 
 async def _held(scene: Scene, neighbour: Talk, adversary: Talk, method: str, params: Any) -> float:
-    """How long the loop was held at the most while a message was handled, and a neighbour's behind it."""
+    """How long the loop was held at the most while a message was handled, and a neighbour's behind it.
+
+    What it waited for a processor is nobody's fault here, and is left out.
+    """
     await scene.longest()
+    before = scene.waited()
     if adversary is neighbour:
         await neighbour.ask(method, params)
-        return await scene.longest()
+        return await scene.longest() - (scene.waited() - before)
     answer, status = await asyncio.gather(
         adversary.ask(method, params), neighbour.ask("environment/status", None)
     )
     assert "result" in status
     assert "internal error" not in str(answer.get("error", {}).get("message", ""))[:100]
-    return await scene.longest()
+    return await scene.longest() - (scene.waited() - before)
 
 
 def _plain(value: Any) -> Any:
