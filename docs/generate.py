@@ -118,16 +118,16 @@ def spell(name: str, value: object) -> str:
 def fixed_limits() -> str:
     """Bounds that the protocol or the implementation fixes."""
     from holdfast.dialects.exec import control, starting
-    from holdfast.dialects.paths import LONGEST
     from holdfast.engine import looking, watchdog
     from holdfast.engine.output import READ_SIZE
     from holdfast.files import MOST_MISSING, MOST_MISSING_BYTES
     from holdfast.host import holding, look, orders, tree
     from holdfast.host.files import watch
     from holdfast.host.sandbox import ladder
-    from holdfast.wire.complaint import _MOST_CHECKED, _MOST_QUOTED, _MOST_VISITED
+    from holdfast.protocol.paths import LONGEST
     from holdfast.wire.http import HEAD_LIMIT
-    from holdfast.wire.scan import MOST_NESTED, MOST_VALUES
+    from holdfast.wire.serde import _MOST_CHECKED, _MOST_QUOTED, _MOST_VISITED
+    from holdfast.wire.serde_json import MOST_NESTED, MOST_VALUES
 
     rows = (
         (
@@ -270,6 +270,22 @@ def python() -> str:
     return signatures.python()
 
 
+# Errors.
+
+
+def error_kinds() -> str:
+    """The kinds of errors and their facts."""
+    from holdfast import errors
+    from holdfast.protocol.errors import kinds
+
+    rows = ["| `data.kind` | facts | when |", "|---|---|---|"]
+    for kind, facts in kinds().items():
+        found = getattr(errors, kind[0].upper() + kind[1:])
+        meaning = " ".join((found.__doc__ or "").partition("\n\n")[0].split())
+        rows.append(f"| `{kind}` | {', '.join(f'`{fact}`' for fact in facts)} | {meaning} |")
+    return "\n".join(rows) + "\n"
+
+
 # Telemetry.
 
 
@@ -321,6 +337,7 @@ def overview() -> str:
 
 PAGES: dict[str, Callable[[], dict[str, str]]] = {
     "docs/reference/limits.md": lambda: {"": limits()},
+    "docs/reference/errors.md": lambda: {"": error_kinds()},
     "docs/reference/telemetry.md": lambda: {"": telemetry()},
     "docs/reference/cli.md": lambda: {"": cli()},
     "docs/reference/python.md": lambda: {"": python()},

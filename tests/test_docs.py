@@ -17,8 +17,8 @@ import pytest
 from docs.bounds import BOUNDS
 from holdfast.cli.serve_options import limit_names
 from holdfast.dialects.exec.methods import ABSENT, METHODS
-from holdfast.dialects.exec.sandboxing import PermissionEntry, SandboxContext
-from holdfast.dialects.shapes import decoded
+from holdfast.protocol.sandbox import PermissionEntry, SandboxContext
+from holdfast.protocol.shapes import decoded
 
 ROOT = Path(__file__).resolve().parents[1]
 SOURCE = ROOT / "src" / "holdfast"

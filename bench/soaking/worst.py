@@ -6,8 +6,8 @@ import contextlib
 
 from bench.soaking.peer import Peer, Refusal, check
 from bench.soaking.user import User
-from holdfast.dialects.app import catalog as app_catalog
-from holdfast.dialects.exec import catalog as exec_catalog
+from holdfast.dialects.app import methods as app_methods
+from holdfast.dialects.exec import methods as exec_methods
 from tests.fakes import fence
 from tests.fakes.worst import ORDINARY, Growth, cases, has_digits
 
@@ -27,7 +27,7 @@ async def worst(user: User) -> None:
 
 
 async def _one(user: User, growth: Growth) -> None:
-    catalog = app_catalog.CATALOG if user.is_app else exec_catalog.CATALOG
+    catalog = app_methods.CATALOG if user.is_app else exec_methods.CATALOG
     call = user.chance.choice(catalog.calls)
     ordinary = ORDINARY[catalog.name](growth.root)[call.name]
     case = user.chance.choice(list(cases(call, ordinary, growth)))

@@ -99,6 +99,17 @@ class AuditFailed(_Told):
         return f"the audit log cannot be written: {self.reason}"
 
 
+class UnknownMethod(Refused):
+    """No method goes by this name."""
+
+    def __init__(self, method: str) -> None:
+        super().__init__(method)
+        self.method = method
+
+    def __str__(self) -> str:
+        return f"unknown method {self.method!r}"
+
+
 class _Named(Refused):
     """A refusal about one process or file, by the name its client gave it."""
 

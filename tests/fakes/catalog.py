@@ -8,8 +8,8 @@ from typing import Annotated
 import msgspec
 from msgspec import UNSET, Meta, UnsetType
 
-from holdfast.dialects.catalog import Call, Catalog, Notice
-from holdfast.dialects.shapes import I64, U16, U64, Nothing, Shape
+from holdfast.dialects.catalog import Catalog, ListedMethod, Notice
+from holdfast.protocol.shapes import I64, U16, U64, Nothing, Shape
 
 
 class Colour(Enum):
@@ -77,8 +77,8 @@ CATALOG = Catalog(
     name="sample",
     title="A sample",
     calls=(
-        Call("draw", DrawParams, DrawResult, "Draw ``it``."),
-        Call("draw/stop", None, Nothing, "Draw no more."),
+        ListedMethod("draw", DrawParams, DrawResult, "Draw ``it``."),
+        ListedMethod("draw/stop", None, Nothing, "Draw no more."),
     ),
     heard=(Notice("seen", None, "It was seen."),),
     told=(Notice("drawn", Drawn, "Something was drawn."),),

@@ -7,9 +7,18 @@ from typing import Any
 
 import pytest
 
-from holdfast.dialects.exec import messages as m
-from holdfast.dialects.shapes import decoded
+from holdfast.dialects.exec.decoding import decode_start, decode_write
 from holdfast.errors import BadRequest
+from holdfast.protocol.processes import (
+    CloseStdinParams,
+    ReadParams,
+    ResizeParams,
+    SignalParams,
+    TerminateParams,
+    WaitParams,
+)
+from holdfast.protocol.session import InitializeParams, TakeOverParams
+from holdfast.protocol.shapes import decoded
 
 START = {"processId": "p", "argv": ["x"], "cwd": "file:///tmp", "env": {}, "tty": False}
 POLICY = {"inherit": "all", "ignoreDefaultExcludes": True, "exclude": [], "set": {}, "includeOnly": []}
@@ -20,16 +29,16 @@ RESIZE = {"processId": "p", "size": {"rows": 1, "cols": 1}}
 TAKE_OVER = {"sessionId": "s"}
 
 SHAPES: dict[str, tuple[str, Callable[[Any], Any]]] = {
-    "initialize": ("InitializeParams", lambda value: decoded(value, m.InitializeParams)),
-    "start": ("WireExecParams", m.decode_start),
-    "read": ("ReadParams", lambda value: decoded(value, m.ReadParams)),
-    "write": ("WriteParams", m.decode_write),
-    "signal": ("SignalParams", lambda value: decoded(value, m.SignalParams)),
-    "terminate": ("TerminateParams", lambda value: decoded(value, m.TerminateParams)),
-    "wait": ("WaitParams", lambda value: decoded(value, m.WaitParams)),
-    "closeStdin": ("CloseStdinParams", lambda value: decoded(value, m.CloseStdinParams)),
-    "resize": ("ResizeParams", lambda value: decoded(value, m.ResizeParams)),
-    "takeOver": ("TakeOverParams", lambda value: decoded(value, m.TakeOverParams)),
+    "initialize": ("InitializeParams", lambda value: decoded(value, InitializeParams)),
+    "start": ("WireExecParams", decode_start),
+    "read": ("ReadParams", lambda value: decoded(value, ReadParams)),
+    "write": ("WriteParams", decode_write),
+    "signal": ("SignalParams", lambda value: decoded(value, SignalParams)),
+    "terminate": ("TerminateParams", lambda value: decoded(value, TerminateParams)),
+    "wait": ("WaitParams", lambda value: decoded(value, WaitParams)),
+    "closeStdin": ("CloseStdinParams", lambda value: decoded(value, CloseStdinParams)),
+    "resize": ("ResizeParams", lambda value: decoded(value, ResizeParams)),
+    "takeOver": ("TakeOverParams", lambda value: decoded(value, TakeOverParams)),
 }
 
 

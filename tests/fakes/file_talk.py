@@ -9,12 +9,12 @@ from pathlib import Path
 from typing import Any
 
 from holdfast.config import FileLimits
-from holdfast.dialects import paths
 from holdfast.dialects.exec.endpoint import ExecEndpoint
 from holdfast.dialects.exec.explain import explain
 from holdfast.dialects.exec.methods import METHODS
 from holdfast.engine.files import LocalFiles
 from holdfast.poller import Poller
+from holdfast.protocol import paths
 from tests.fakes.exec_talk import ExecTalk
 from tests.fakes.process import calls_over
 

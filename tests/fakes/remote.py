@@ -13,14 +13,20 @@ from holdfast.client.address import parse
 from holdfast.client.link import Link
 from holdfast.client.remote import RemoteBackend
 from holdfast.errors import LinkLost
+from holdfast.protocol.shapes import Signature
 from tests.fakes.peer import Message, Peer, Talk
 from tests.fakes.server import PATIENCE
 
 T = TypeVar("T")
 
 
+def raw(method: str) -> Signature[Any, msgspec.Raw]:
+    """A method with any params, whose answer is not looked at."""
+    return Signature(method, None, msgspec.Raw)
+
+
 class Notes:
-    """Implements ``client.follower.Follower``."""
+    """Implements ``client.link.Follower``."""
 
     def __init__(self) -> None:
         self.told: list[tuple[object, ...]] = []

@@ -16,7 +16,7 @@ from typing import Any
 import msgspec
 from msgspec import inspect
 
-from holdfast.dialects.catalog import Call
+from holdfast.dialects.catalog import ListedMethod
 
 _UUID = "01234567-89ab-cdef-0123-456789abcdef"
 
@@ -42,7 +42,7 @@ class Case:
     params: Any
 
 
-def cases(call: Call, ordinary: dict[str, Any] | None, growth: Growth) -> Iterator[Case]:
+def cases(call: ListedMethod, ordinary: dict[str, Any] | None, growth: Growth) -> Iterator[Case]:
     """The worst messages of a method whose params are otherwise ``ordinary``."""
     yield Case("ordinary", ordinary)
     if call.params is None:

@@ -10,9 +10,9 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from holdfast.wire import jsonrpc
-from holdfast.wire import scan as scanning
+from holdfast.wire import serde_json as scanning
 from holdfast.wire.jsonrpc import Malformed
-from holdfast.wire.scan import MOST_NESTED, MOST_VALUES, scan
+from holdfast.wire.serde_json import MOST_NESTED, MOST_VALUES, scan
 from tests.fakes.backends import LONG
 from tests.fakes.effort import effort
 

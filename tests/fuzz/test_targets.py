@@ -13,8 +13,8 @@ from hypothesis import strategies as st
 from holdfast.dialects.app import methods as app_methods
 from holdfast.dialects.dialect import Method
 from holdfast.dialects.exec import methods as exec_methods
-from holdfast.dialects.shapes import Shape
 from holdfast.errors import BadRequest
+from holdfast.protocol.shapes import Shape
 from holdfast.wire import jsonrpc
 from tests.fakes.effort import effort
 from tests.fuzz.targets import params

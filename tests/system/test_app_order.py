@@ -159,7 +159,11 @@ async def test_three_thousand_kills_of_nobody_are_all_answered_properly(place: P
         answers = [await talking.answer(answer) for answer in posted]
 
     assert [answer["error"] for answer in answers] == [
-        {"code": -32600, "message": f'no active process for process handle "h{number}"'}
+        {
+            "code": -32600,
+            "message": f'no active process for process handle "h{number}"',
+            "data": {"kind": "unknownProcess", "name": f"h{number}"},
+        }
         for number in range(3000)
     ]
 

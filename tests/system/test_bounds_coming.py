@@ -146,7 +146,12 @@ async def test_principals(tmp_path: Path) -> None:
             await bob.initialize()
         found = await figures(url, shown)
 
-        assert caught.value.data == {"limit": "principals", "value": 1, "name": "session.principals"}
+        assert caught.value.data == {
+            "kind": "limitReached",
+            "limit": "principals",
+            "value": 1,
+            "name": "session.principals",
+        }
         assert (found.used["session.principals"], found.refusals["session.principals"]) == (1, 1)
         await alice.call("session/close")
         await alice.close()

@@ -15,7 +15,7 @@ from typing import Any
 
 import pytest
 
-from holdfast.dialects.exec.catalog import CATALOG
+from holdfast.dialects.exec.methods import CATALOG
 from tests.fakes.client import PATH, Client, Message, client
 from tests.fakes.file_talk import uri
 from tests.fakes.server import Program, program_at, resident_bytes

@@ -54,7 +54,8 @@ async def test_processes_are_counted_over_all_connections_until_they_end(url: st
         await second.start("c", "true")
         await second.closed("c")
 
-    expected = {"limit": "processes of one principal", "value": 2, "name": "token.processes"}
+    limit = "processes of one principal"
+    expected = {"kind": "limitReached", "limit": limit, "value": 2, "name": "token.processes"}
     assert reached == [expected, expected]
 
 
@@ -150,7 +151,8 @@ async def test_sessions_are_counted_with_those_that_wait_for_their_client(url: s
         async with client(url, token=token(f"other-{name}", holdfast={"sessions": 1})):
             pass
 
-    assert caught.value.data == {"limit": "sessions of one principal", "value": 1, "name": "token.sessions"}
+    limit = "sessions of one principal"
+    assert caught.value.data == {"kind": "limitReached", "limit": limit, "value": 1, "name": "token.sessions"}
 
 
 async def test_nothing_is_left_of_a_principal_that_has_gone(url: str, name: str) -> None:

@@ -63,7 +63,9 @@ async def test_what_waits_for_a_start_when_its_session_is_closed_is_refused(url:
 
     assert given_up["error"]["message"] == "process p start was cancelled"
     words = "client must call initialize before using exec methods"
-    assert refusals == [{"code": -32600, "message": words}] * len(behind)
+    assert refusals == [
+        {"code": -32600, "message": words, "data": {"kind": "outOfTurn", "reason": words}}
+    ] * len(behind)
     assert (answer, listed) == ({"survivors": []}, {"processes": []})
 
 

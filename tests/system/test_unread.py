@@ -10,6 +10,8 @@ import pytest
 
 import holdfast
 from holdfast.api.handle import Handle
+from holdfast.client.cursor import Cursor
+from holdfast.client.process import RemoteProcess
 from tests.fakes.server import eventually, program_at
 
 pytestmark = [pytest.mark.slow, pytest.mark.timeout(60)]
@@ -31,9 +33,13 @@ def url() -> Iterator[str]:
 
 def held(handle: Handle) -> int:
     """Bytes of a process that are here and were not read."""
-    process = handle._process
-    pending: int = getattr(process, "_pending_bytes")  # noqa: B009  (of those far away alone)
-    return handle._feed._queued + pending
+    return handle._feed._queued + cursor(handle)._waiting_bytes
+
+
+def cursor(handle: Handle) -> Cursor:
+    """How far the client is with a process, which is on a server."""
+    assert isinstance(handle._process, RemoteProcess)
+    return handle._process._cursor
 
 
 def has_filled(handle: Handle) -> Callable[[], bool]:
@@ -105,7 +111,7 @@ async def test_what_was_ended_unread_leaves_room_for_others(url: str) -> None:
                 handle.detach()
             handles.clear()
         handle = await host.start(["yes"])
-        window: int = getattr(handle._process, "window")  # noqa: B009  (of those far away alone)
+        window = cursor(handle).window
         await handle.end()
 
         assert window == UNREAD // 16

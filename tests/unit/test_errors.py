@@ -45,6 +45,7 @@ from holdfast.errors import (
     TooManyEntries,
     Unexpected,
     UnknownHandle,
+    UnknownMethod,
     UnknownProcess,
     Unsupported,
 )
@@ -54,6 +55,7 @@ SENTENCES = [
     (Unsupported("`sandbox`"), "`sandbox` is not supported by this server"),
     (SandboxUnavailable("no kernel"), "the sandbox cannot be kept on this host: no kernel"),
     (OutOfTurn("not yet"), "not yet"),
+    (UnknownMethod("x/y"), "unknown method 'x/y'"),
     (RequestCancelled(), "the request was cancelled"),
     (Forbidden("directory", "/x"), "not allowed by the token: directory '/x'"),
     (AuditFailed("full"), "the audit log cannot be written: full"),

@@ -52,13 +52,13 @@ export interface Calls {
   /** Copy a file with its mode, a link as it is, or a directory with all that is in it. */
   "fs/copy": { params: CopyParams; result: Nothing };
   /** Open a file under a name of the client's choice, which is good on this connection. */
-  "fs/open": { params: OpenParams; result: OpenResult };
+  "fs/open": { params: OpenFileParams; result: OpenFileResult };
   /** Read bytes at a place of an open file. If the system refuses, the file is closed. */
   "fs/readBlock": { params: ReadBlockParams; result: ReadBlockResult };
   /** Write bytes at a place of a file opened to be replaced; what is skipped becomes zeros. */
   "fs/writeBlock": { params: WriteBlockParams; result: Nothing };
   /** Close a file; there need not be one. */
-  "fs/close": { params: CloseParams; result: Nothing };
+  "fs/close": { params: CloseFileParams; result: Nothing };
   /** Be told once, when one of these paths, or a missing parent of one, appears. */
   "fs/watchMissing": { params: WatchMissingParams; result: WatchMissingResult };
   /** Make an HTTP request from this host. */
@@ -265,10 +265,11 @@ export interface PatternEntry {
 
 export interface SpecialEntry {
   type: "special";
-  value: Root | Minimal | WorkingDirectory | ProjectRoots | Tmpdir | SlashTmp | UnknownPlace;
+  value: RootPlace | Minimal | WorkingDirectory | ProjectRoots | TmpdirPlace | SlashTmp | UnknownPlace;
 }
 
-export interface Root {
+/** `/`. */
+export interface RootPlace {
   kind: "root";
 }
 
@@ -289,7 +290,7 @@ export interface ProjectRoots {
 }
 
 /** What `TMPDIR` of the command says. */
-export interface Tmpdir {
+export interface TmpdirPlace {
   kind: "tmpdir";
 }
 
@@ -500,7 +501,7 @@ export interface CopyParams {
   sandbox?: SandboxContext | null;
 }
 
-export interface OpenParams {
+export interface OpenFileParams {
   /** The client's name for the open file, on this connection; at most 32 bytes. */
   handleId: string;
   path: string;
@@ -525,7 +526,7 @@ export interface WriteBlockParams {
   chunk: string;
 }
 
-export interface CloseParams {
+export interface CloseFileParams {
   handleId: string;
 }
 
@@ -684,7 +685,7 @@ export interface ListedProcess {
   tty: boolean;
   /** When it was asked for, in milliseconds since 1970. */
   startedAtMs: number;
-  state: State;
+  state: ProcessState;
   /** Null while it starts. */
   pid: number | null;
   exitCode: number | null;
@@ -695,7 +696,7 @@ export interface ListedProcess {
   kept?: boolean;
 }
 
-export type State = "starting" | "running" | "exited" | "closed";
+export type ProcessState = "starting" | "running" | "exited" | "closed";
 
 /** How a process ended, and why. */
 export interface Outcome {
@@ -866,7 +867,7 @@ export interface FoundError {
   message: string;
 }
 
-export interface OpenResult {
+export interface OpenFileResult {
   handleId: string;
 }
 

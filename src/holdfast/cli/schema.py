@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import argparse
 
-from holdfast.dialects.app.catalog import CATALOG as APP
-from holdfast.dialects.exec.catalog import CATALOG as EXEC
+from holdfast.dialects.app.methods import CATALOG as APP
+from holdfast.dialects.exec.methods import CATALOG as EXEC
 from holdfast.schema import json_schema, openrpc, typescript
 
 CATALOGS = {"exec": EXEC, "app": APP}

@@ -17,9 +17,9 @@ from typing import TYPE_CHECKING
 import msgspec
 
 from holdfast.errors import BadRequest, HoldfastError, LinkLost, OutcomeUnknown, SessionUnknown
+from holdfast.wire.jsonrpc import ErrorBody
 
-from . import answers as a
-from .failures import error_of
+from .foreign import error_of
 
 if TYPE_CHECKING:
     from asyncio import Future
@@ -31,7 +31,7 @@ Answered = Callable[[Answer], object]
 """Told the answer to a call, or why there is none: at once, before the next message is looked at."""
 
 
-def into(future: Future[msgspec.Raw]) -> Answered:
+def put_into(future: Future[msgspec.Raw]) -> Answered:
     """Have an answer put into a future, unless nobody waits for that any more."""
 
     def answered(answer: Answer) -> None:
@@ -45,6 +45,16 @@ def into(future: Future[msgspec.Raw]) -> Answered:
     return answered
 
 
+class Incoming(msgspec.Struct, gc=False):
+    """A message of the server: an answer has an identifier, a notification a method."""
+
+    id: int | str | None = None
+    method: str | None = None
+    params: msgspec.Raw = msgspec.Raw(b"null")
+    result: msgspec.Raw = msgspec.Raw(b"null")
+    error: ErrorBody | None = None
+
+
 class Within(Enum):
     """Where a call makes sense."""
 
@@ -55,7 +65,7 @@ class Within(Enum):
     """It is about something that only this session has."""
 
 
-class _Call:
+class _PendingCall:
     __slots__ = ("answered", "method", "repeat", "sent", "text", "tried", "within")
 
     def __init__(self, method: str, text: bytes, answered: Answered, *, repeat: bool, within: Within) -> None:
@@ -75,11 +85,11 @@ class _Call:
         return self.text
 
 
-class Calls:
+class PendingCalls:
     """The requests of one client that wait for their answers."""
 
     def __init__(self) -> None:
-        self._calls: dict[int, _Call] = {}
+        self._calls: dict[int, _PendingCall] = {}
         self._last = 0
 
     def __len__(self) -> int:
@@ -106,7 +116,7 @@ class Calls:
             raise BadRequest("bytes that are not UTF-8 cannot be told to a server") from None
         # The number comes last: then no byte that is lost or doubled on the way makes another request of it.
         text = b'{"method":"%b","params":%b,"id":%d}' % (method.encode(), told, number)
-        self._calls[number] = _Call(method, text, answered, repeat=repeat, within=within)
+        self._calls[number] = _PendingCall(method, text, answered, repeat=repeat, within=within)
         return number
 
     def forget(self, number: int) -> None:
@@ -139,7 +149,7 @@ class Calls:
             if not call.sent:
                 yield call.send()
 
-    def answer(self, message: a.Envelope) -> None:
+    def answer(self, message: Incoming) -> None:
         """Pass an answer on to whoever waits for it, if anybody does."""
         call = self._calls.pop(message.id, None) if isinstance(message.id, int) else None
         if call is None:

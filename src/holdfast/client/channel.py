@@ -1,11 +1,12 @@
-"""The bytes' side of a link: what a connection to a server offers, whatever it is made of (pure)."""
+"""The transport of a link: what a connection to a server offers, whatever it is made of."""
 
 from __future__ import annotations
 
+import asyncio
 from typing import Protocol
 
 
-class Listener(Protocol):
+class MessageListener(Protocol):
     """Whoever is told what comes from the server."""
 
     def received(self, message: bytes | memoryview) -> None:
@@ -15,7 +16,7 @@ class Listener(Protocol):
         """The connection is gone.  Told once; nothing follows."""
 
 
-class Channel(Protocol):
+class ServerChannel(Protocol):
     """One connection to a server, until it breaks."""
 
     @property
@@ -47,3 +48,68 @@ class NoConnection(Exception):
         """Whether trying again is of no use."""
         self.reached = reached
         """Whether there was somebody, and only the talk broke off."""
+
+
+class ChannelBase:
+    """What all channels have in common: a listener, and room for what is sent."""
+
+    def __init__(self, loop: asyncio.AbstractEventLoop) -> None:
+        self.loop = loop
+        self.heard = loop.time()
+        self.broken = ""
+        """Why it is gone, once it is."""
+        self.gone: asyncio.Future[None] = loop.create_future()
+        """Done when nothing of it is left."""
+        self._listener: MessageListener | None = None
+        self._early: list[bytes] = []
+        self._room: asyncio.Future[None] | None = None
+
+    # In.
+
+    def listen(self, listener: MessageListener) -> None:
+        """Tell ``listener`` everything, also what has come already."""
+        self._listener = listener
+        early, self._early = self._early, []
+        for message in early:
+            listener.received(message)
+        if self.broken:
+            listener.broke(self.broken)
+
+    def tell(self, message: bytes | memoryview) -> None:
+        if self.broken:
+            return
+        if self._listener is None:
+            self._early.append(bytes(message))
+        else:
+            self._listener.received(message)
+
+    # Out: called by the transport.
+
+    def pause_writing(self) -> None:
+        self._room = self.loop.create_future()
+
+    def resume_writing(self) -> None:
+        room, self._room = self._room, None
+        if room is not None and not room.done():
+            room.set_result(None)
+
+    async def room(self) -> None:
+        """See ``ServerChannel.room``."""
+        while self._room is not None and not self.broken:
+            await asyncio.shield(self._room)
+
+    # The end.
+
+    def end(self, reason: str) -> None:
+        """It is gone.  May be called twice; the first reason counts."""
+        if self.broken:
+            return
+        self.broken = reason
+        self.resume_writing()
+        if self._listener is not None:
+            self._listener.broke(reason)
+
+    def leave(self) -> None:
+        """Nothing of it is left.  May be called twice."""
+        if not self.gone.done():
+            self.gone.set_result(None)

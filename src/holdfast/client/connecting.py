@@ -1,14 +1,45 @@
-"""The channel that an address asks for; each kind is imported only if it is used."""
+"""Making a connection to a server and looking after it: attempts, handshake, heartbeat."""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+import asyncio
+import random
+from collections.abc import Awaitable
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Protocol, TypeVar
+
+from holdfast.errors import SessionUnknown
+from holdfast.protocol.session import (
+    INITIALIZE,
+    TAKE_OVER,
+    EnvironmentInfo,
+    InitializeParams,
+    InitializeResult,
+    TakeOverParams,
+)
+from holdfast.protocol.shapes import Signature
 
 from .address import Address, Program
+from .channel import ServerChannel
 
 if TYPE_CHECKING:
     from .program import ProgramChannel
     from .websocket import WebSocket
+
+P = TypeVar("P")
+R = TypeVar("R")
+
+_FIRST_PAUSE = 0.05
+"""Seconds before the second attempt; each further one waits twice as long."""
+
+_LONGEST_PAUSE = 2.0
+"""Seconds between two attempts, however many there were."""
+
+EXTENSIONS = 1
+"""The version of the extensions that this client knows."""
+
+INITIALIZED = b'{"method":"initialized","params":{}}'
+"""What a client says when it has read the server's answer."""
 
 
 async def connect(address: Address, *, token: str | None, patience: float) -> WebSocket | ProgramChannel:
@@ -24,3 +55,106 @@ async def connect(address: Address, *, token: str | None, patience: float) -> We
     from . import websocket
 
     return await websocket.connect(address, token=token, patience=patience)
+
+
+class Attempts:
+    """A series of attempts, up to a deadline."""
+
+    def __init__(self, deadline: float) -> None:
+        self.deadline = deadline
+        self._pause = _FIRST_PAUSE
+
+    def are_over(self, now: float) -> bool:
+        """Whether there is no time for another pause and another attempt."""
+        return now + self._pause >= self.deadline
+
+    def pause(self) -> float:
+        """Seconds to wait before the next attempt.
+
+        No two clients wait equally long: those of a server that was restarted do not come back at
+        the same moment.
+        """
+        pause, self._pause = self._pause, min(2 * self._pause, _LONGEST_PAUSE)
+        return pause * random.uniform(0.5, 1.0)  # noqa: S311  (no secret)
+
+
+class Asker(Protocol):
+    """Asks the server something on the connection of the moment, once."""
+
+    def __call__(self, signature: Signature[P, R], params: P) -> Awaitable[R]: ...
+
+
+@dataclass(frozen=True, slots=True)
+class Greeting:
+    """What a server answered."""
+
+    session: str
+    info: EnvironmentInfo
+    features: frozenset[str]
+    """What it can do beyond the protocol."""
+    forgotten: bool
+    """Whether there was a session, which it no longer knows."""
+
+
+async def shake_hands(
+    ask: Asker, client_name: str, session: str | None, features: frozenset[str]
+) -> Greeting:
+    """Resume ``session``, if there is one and the server still knows it, or open a new one.
+
+    Args:
+        features: What the server could do when it was asked last.
+
+    Raises:
+        SessionBusy: The server has not noticed yet that we were gone.
+        msgspec.DecodeError: Its answer makes no sense.
+    """
+    result: InitializeResult | None = None
+    if session is not None:
+        try:
+            if "sessionTakeOver" in features:
+                result = await ask(TAKE_OVER, TakeOverParams(session, client_name, EXTENSIONS))
+            else:
+                result = await ask(INITIALIZE, InitializeParams(client_name, session, EXTENSIONS))
+        except SessionUnknown:
+            pass
+    forgotten = session is not None and result is None
+    if result is None:
+        result = await ask(INITIALIZE, InitializeParams(client_name, holdfast=EXTENSIONS))
+    extensions = result.environment_info.capabilities.holdfast
+    return Greeting(
+        result.session_id,
+        result.environment_info,
+        frozenset(extensions.features if extensions else ()),
+        forgotten,
+    )
+
+
+class Heartbeat:
+    """Asks for a sign of life after a silence, and cuts a connection that gives none."""
+
+    def __init__(self, channel: ServerChannel, interval: float, loop: asyncio.AbstractEventLoop) -> None:
+        """
+        Args:
+            interval: Seconds of silence before it is asked, and as many again to answer.
+        """
+        self._channel = channel
+        self._interval = interval
+        self._loop = loop
+        self._pinged = channel.heard
+        self._timer = loop.call_later(interval / 2, self._beat)
+
+    def _beat(self) -> None:
+        now, heard = self._loop.time(), self._channel.heard
+        if now - heard >= self._interval:
+            if self._pinged <= heard:
+                # Asked first, however long it was silent: it may have been us who did not listen.
+                self._pinged = now
+                self._channel.ping()
+            elif now - self._pinged >= self._interval:
+                self._channel.cut(f"nothing was heard for {now - heard:.0f} seconds")
+                return
+        self._timer = self._loop.call_later(self._interval / 2, self._beat)
+
+    def stop(self) -> None:
+        """The connection is gone.  May be called twice."""
+        self._timer.cancel()

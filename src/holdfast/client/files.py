@@ -1,4 +1,4 @@
-"""The files of a server's host: the same interface, far away.
+"""The files of a server's host.
 
 Whether a request goes out again after a broken connection is decided here, method by method:
 if doing it twice is the same as doing it once.  Nobody can keep others from changing the same
@@ -12,12 +12,10 @@ import itertools
 import os
 import re
 from collections.abc import Callable, Sequence
-from typing import Any, TypeVar
 
 import msgspec
 
 from holdfast.config import MIB
-from holdfast.dialects import base64
 from holdfast.errors import BadRequest, FileFailed, FileRefused, FileUnsupported, OutcomeUnknown
 from holdfast.files import (
     DirEntry,
@@ -30,15 +28,44 @@ from holdfast.files import (
     WalkError,
     WalkTerms,
 )
+from holdfast.protocol import base64
+from holdfast.protocol.files import (
+    CANONICALIZE,
+    COPY,
+    CREATE_DIRECTORY,
+    GET_METADATA,
+    READ_DIRECTORY,
+    READ_FILE,
+    REMOVE,
+    WALK,
+    WRITE_FILE,
+    CanonicalizeParams,
+    CanonicalizeResult,
+    CopyParams,
+    CreateDirectoryParams,
+    DirectoryEntry,
+    GetMetadataParams,
+    GetMetadataResult,
+    OpenFileParams,
+    OpenMode,
+    ReadDirectoryParams,
+    ReadDirectoryResult,
+    ReadFileParams,
+    ReadFileResult,
+    RemoveParams,
+    WalkKind,
+    WalkOptions,
+    WalkParams,
+    WalkResult,
+    WriteFileParams,
+)
+from holdfast.protocol.paths import path_of, uri_of
+from holdfast.protocol.sandbox import SandboxContext, context_of
 from holdfast.sandbox import Sandbox
 
-from . import file_answers as a
-from .answers import reader
-from .handle import BLOCK, HeldFile, RemoteFile
+from .file_watch import MissingFiles
 from .link import Link
-from .missing import Missing
-from .sandboxing import context_of
-from .uris import path_of, uri_of
+from .open_file import BLOCK, HeldFile, RemoteFile
 
 _AT_ONCE = 4 * MIB
 """More than this is written in blocks: others get their turn in between."""
@@ -54,8 +81,6 @@ _ITEM = 64
 
 _NUMBER = re.compile(r".*\(os error (\d{1,9})\)", re.DOTALL)
 
-T = TypeVar("T")
-
 
 class RemoteFiles:
     """Implements ``files.Files``."""
@@ -65,7 +90,7 @@ class RemoteFiles:
         self._names = itertools.count(1)
         # Others may have handles on the same connection.
         self._nonce = os.urandom(4).hex()
-        self._missing = Missing(link)
+        self._missing = MissingFiles(link)
 
     # Whole files.
 
@@ -92,7 +117,8 @@ class RemoteFiles:
             try:
                 # Not repeated as it is: the file may have become too large for a message, and would
                 # break one connection after the other.
-                data = await self._ask("fs/readFile", path, sandbox, _read_file, follow=follow, repeat=False)
+                params = ReadFileParams(uri_of(path), _following(follow=follow), _inside(sandbox))
+                data = await self._link.call(READ_FILE, params, _read_file, repeat=False)
             except OutcomeUnknown:
                 continue
             return data if len(data) <= at_once else HeldFile(data)
@@ -113,7 +139,8 @@ class RemoteFiles:
             raise FileUnsupported("a file of this size cannot be written to this server in this way")
         text = base64.encode(data).decode()
         # The same bytes in the same place: may be repeated.
-        await self._ask("fs/writeFile", path, sandbox, bytes, follow=follow, dataBase64=text)
+        params = WriteFileParams(uri_of(path), text, _following(follow=follow), _inside(sandbox))
+        await self._link.call(WRITE_FILE, params)
 
     def _streams(self, sandbox: Sandbox | None) -> bool:
         """Whether the server takes files in blocks."""
@@ -145,26 +172,23 @@ class RemoteFiles:
         Raises:
             OutcomeUnknown: The connection broke, and the directory may not be there already.
         """
-        await self._ask(
-            "fs/createDirectory",
-            path,
-            sandbox,
-            bytes,
-            follow=follow,
-            repeat=recursive,  # Otherwise the second time fails because of the first.
-            recursive=recursive,
-        )
+        params = CreateDirectoryParams(uri_of(path), recursive, _following(follow=follow), _inside(sandbox))
+        # Without ``recursive`` the second time fails because of the first.
+        await self._link.call(CREATE_DIRECTORY, params, repeat=recursive)
 
     async def metadata(
         self, path: str, *, follow: bool = True, sandbox: Sandbox | None = None
     ) -> FileMetadata:
-        return await self._ask("fs/getMetadata", path, sandbox, _metadata, follow=follow)
+        params = GetMetadataParams(uri_of(path), _following(follow=follow), _inside(sandbox))
+        return await self._link.call(GET_METADATA, params, _metadata)
 
     async def canonical(self, path: str, *, sandbox: Sandbox | None = None) -> str:
-        return await self._ask("fs/canonicalize", path, sandbox, _canonical)
+        params = CanonicalizeParams(uri_of(path), _inside(sandbox))
+        return await self._link.call(CANONICALIZE, params, _canonical)
 
     async def list(self, path: str, *, sandbox: Sandbox | None = None) -> Sequence[DirEntry]:
-        return await self._ask("fs/readDirectory", path, sandbox, _entries)
+        params = ReadDirectoryParams(uri_of(path), _inside(sandbox))
+        return await self._link.call(READ_DIRECTORY, params, _entries)
 
     async def walk(self, path: str, terms: WalkTerms, *, sandbox: Sandbox | None = None) -> Walk:
         """See ``files.Files``.  The server has a budget of its own besides that of the terms.
@@ -172,16 +196,15 @@ class RemoteFiles:
         Raises:
             FileRefused: The terms go further than the server does.
         """
-        options = {
-            "maxDepth": terms.depth,
-            "maxDirectories": terms.directories,
-            "maxEntries": terms.entries,
-            "followDirectorySymlinks": terms.follow,
-            "pruneHiddenDirectories": terms.prune,
-        }
-        return await self._ask(
-            "fs/walk", path, sandbox, lambda raw: _walk(_walk_result(raw), terms), options=options
+        options = WalkOptions(
+            max_depth=terms.depth,
+            max_directories=terms.directories,
+            max_entries=terms.entries,
+            follow_directory_symlinks=terms.follow,
+            prune_hidden_directories=terms.prune,
         )
+        params = WalkParams(uri_of(path), options, _inside(sandbox))
+        return await self._link.call(WALK, params, lambda result: _walk(result, terms))
 
     async def remove(
         self,
@@ -197,16 +220,9 @@ class RemoteFiles:
         Raises:
             OutcomeUnknown: The connection broke, and there must be something.
         """
-        await self._ask(
-            "fs/remove",
-            path,
-            sandbox,
-            bytes,
-            follow=follow,
-            repeat=force,  # Otherwise the second time fails because of the first.
-            recursive=recursive,
-            force=force,
-        )
+        params = RemoveParams(uri_of(path), recursive, force, _following(follow=follow), _inside(sandbox))
+        # Without ``force`` the second time fails because of the first.
+        await self._link.call(REMOVE, params, repeat=force)
 
     async def copy(
         self, source: str, destination: str, *, recursive: bool, sandbox: Sandbox | None = None
@@ -216,15 +232,10 @@ class RemoteFiles:
         Raises:
             OutcomeUnknown: The connection broke; there may be a copy, or a part of one.
         """
-        params = {
-            "sourcePath": uri_of(source),
-            "destinationPath": uri_of(destination),
-            "recursive": recursive,
-            **_inside(sandbox),
-        }
+        params = CopyParams(uri_of(source), uri_of(destination), recursive, _inside(sandbox))
         # Not repeated: a copied link is in its own way, and a copied directory is in itself if the
         # second time follows another tree.
-        await self._link.call("fs/copy", params, bytes, repeat=False)
+        await self._link.call(COPY, params, repeat=False)
 
     # Open files, and those that are not there yet.
 
@@ -245,12 +256,8 @@ class RemoteFiles:
         async def look() -> FileMetadata:
             return await self.metadata(path, sandbox=sandbox)
 
-        params = {
-            "handleId": f"{self._nonce}.{next(self._names)}",
-            "path": uri_of(path),
-            "mode": purpose.value,
-            **_inside(sandbox),
-        }
+        handle = f"{self._nonce}.{next(self._names)}"
+        params = OpenFileParams(handle, uri_of(path), OpenMode(purpose.value), _inside(sandbox))
         file = RemoteFile(self._link, params, known, look)
         try:
             await file.open()
@@ -280,27 +287,14 @@ class RemoteFiles:
         """The connection is gone, and with it what the server watched for us."""
         self._missing.broke()
 
-    # How it is asked.
 
-    async def _ask(
-        self,
-        method: str,
-        path: str,
-        sandbox: Sandbox | None,
-        kind: Callable[[msgspec.Raw], T],
-        *,
-        follow: bool = True,
-        repeat: bool = True,
-        **more: object,
-    ) -> T:
-        params = {"path": uri_of(path), **more, **_inside(sandbox)}
-        if not follow:
-            params["followSymlinks"] = False
-        return await self._link.call(method, params, kind, repeat=repeat)
+def _following(*, follow: bool) -> bool | None:
+    """The member ``followSymlinks``, which is left out where the protocol's default is meant."""
+    return None if follow else False
 
 
-def _inside(sandbox: Sandbox | None) -> dict[str, Any]:
-    return {} if sandbox is None else {"sandbox": context_of(sandbox)}
+def _inside(sandbox: Sandbox | None) -> SandboxContext | None:
+    return None if sandbox is None else context_of(sandbox)
 
 
 async def _all_of(file: RemoteFile, most: int) -> bytes | OpenFile:
@@ -322,12 +316,11 @@ async def _all_of(file: RemoteFile, most: int) -> bytes | OpenFile:
 # What is answered.
 
 
-def _read_file(raw: msgspec.Raw) -> bytes:
-    return base64.decode(_file_result(raw).data_base64)
+def _read_file(found: ReadFileResult) -> bytes:
+    return base64.decode(found.data_base64)
 
 
-def _metadata(raw: msgspec.Raw) -> FileMetadata:
-    found = _metadata_result(raw)
+def _metadata(found: GetMetadataResult) -> FileMetadata:
     return FileMetadata(
         directory=found.is_directory,
         file=found.is_file,
@@ -338,24 +331,23 @@ def _metadata(raw: msgspec.Raw) -> FileMetadata:
     )
 
 
-def _canonical(raw: msgspec.Raw) -> str:
-    return path_of(_canonical_result(raw).path)
+def _canonical(found: CanonicalizeResult) -> str:
+    return path_of(found.path)
 
 
-def _entries(raw: msgspec.Raw) -> Sequence[DirEntry]:
-    found = _directory_result(raw).entries
-    return [DirEntry(_name(entry), entry.is_directory, entry.is_file) for entry in found]
+def _entries(found: ReadDirectoryResult) -> Sequence[DirEntry]:
+    return [DirEntry(_name(entry), entry.is_directory, entry.is_file) for entry in found.entries]
 
 
-def _name(entry: a.DirectoryEntry) -> str:
+def _name(entry: DirectoryEntry) -> str:
     """The exact name, where the server tells it; never a way to somewhere else."""
-    name = entry.file_name if entry.path is None else path_of(entry.path).rpartition("/")[2]
+    name = entry.file_name if not entry.path else path_of(entry.path).rpartition("/")[2]
     if name in ("", ".", "..") or "/" in name or "\0" in name:
         raise BadRequest(f"{name!r} is no name in a directory")
     return name
 
 
-def _walk(found: a.WalkResult, terms: WalkTerms) -> Walk:
+def _walk(found: WalkResult, terms: WalkTerms) -> Walk:
     """What was found, in the words of the terms and within their budget."""
     walk = Walk([], [], found.truncated)
     weight = 0
@@ -365,7 +357,7 @@ def _walk(found: a.WalkResult, terms: WalkTerms) -> Walk:
         if weight > terms.budget:
             walk.truncated = True
             return walk
-        walk.entries.append(WalkEntry(path, entry.kind == "directory"))
+        walk.entries.append(WalkEntry(path, entry.kind is WalkKind.DIRECTORY))
     for error in found.errors:
         path = terms.spell(path_of(error.path))
         weight += _ITEM + len(path) + len(error.message)
@@ -375,10 +367,3 @@ def _walk(found: a.WalkResult, terms: WalkTerms) -> Walk:
         number = _NUMBER.fullmatch(error.message)
         walk.errors.append(WalkError(path, errno.EIO if number is None else int(number[1])))
     return walk
-
-
-_file_result = reader(a.ReadFileResult)
-_metadata_result = reader(a.GetMetadataResult)
-_canonical_result = reader(a.CanonicalizeResult)
-_directory_result = reader(a.ReadDirectoryResult)
-_walk_result = reader(a.WalkResult)

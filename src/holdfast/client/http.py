@@ -1,4 +1,4 @@
-"""HTTP requests from a server's host: the same interface, far away.
+"""HTTP requests from a server's host.
 
 What must hold:
 
@@ -20,17 +20,22 @@ import os
 import re
 from collections import deque
 from collections.abc import Sequence
-from typing import Any
 
 import msgspec
 
 from holdfast.config import MIB
-from holdfast.dialects import base64
-from holdfast.dialects.shapes import Shape
 from holdfast.errors import BadRequest, HoldfastError, HttpFailed, HttpFault, LinkLost
+from holdfast.protocol import base64
+from holdfast.protocol.http import (
+    HTTP_REQUEST,
+    HttpBodyDelta,
+    HttpRequestParams,
+    RedirectPolicy,
+    RequestHeader,
+)
+from holdfast.protocol.shapes import reader
 from holdfast.web import HttpRequest
 
-from .answers import reader
 from .calls import Answer
 from .link import Link
 
@@ -46,27 +51,7 @@ _SAFE = frozenset(("GET", "HEAD", "OPTIONS"))
 _DECODING = "error decoding response body: "
 
 
-class _Header(Shape):
-    name: str
-    value: str
-
-
-class _Result(Shape):
-    status: int
-    headers: list[_Header]
-    body_base64: str = ""
-
-
-class _BodyDelta(Shape):
-    request_id: str
-    seq: int
-    delta_base64: str
-    done: bool
-    error: str | None = None
-
-
-_result = reader(_Result)
-_body_delta = reader(_BodyDelta)
+_body_delta = reader(HttpBodyDelta)
 
 
 class RemoteHttp:
@@ -91,7 +76,7 @@ class RemoteHttp:
         params = _params(request, name)
         await self._link.room()
         response = self._responses[name] = RemoteResponse(self, name, _shown(request.url))
-        number = self._link.ask("http/request", params, response.answered, repeat=request.method in _SAFE)
+        number = self._link.ask(HTTP_REQUEST, params, response.answered, repeat=request.method in _SAFE)
         try:
             await response.head
         except BaseException:
@@ -163,7 +148,7 @@ class RemoteResponse:
         try:
             if isinstance(answer, HoldfastError):
                 raise self._about(answer)
-            found = _result(answer)
+            found = HTTP_REQUEST.read(answer)
         except HoldfastError as error:
             self.head.set_exception(error)
         except msgspec.DecodeError as error:
@@ -229,27 +214,18 @@ class RemoteResponse:
             self.fail("the response was closed")
 
 
-def _params(request: HttpRequest, name: str) -> dict[str, Any]:
-    params: dict[str, Any] = {
-        "method": request.method,
-        "url": request.url,
-        "requestId": name,
-        "headers": [_header(each.name, each.value, each.variable) for each in request.headers],
-        "redirectPolicy": "follow" if request.follow else "stop",
-        "streamResponse": True,
-    }
-    if request.body:
-        params["bodyBase64"] = base64.encode(request.body).decode()
-    if request.timeout is not None:
-        params["timeoutMs"] = min(math.ceil(max(0.0, request.timeout) * 1000), _LONGEST_MS)
-    return params
-
-
-def _header(name: str, value: str, variable: str | None) -> dict[str, str]:
-    told = {"name": name, "value": value}
-    if variable is not None:
-        told["valueEnvVar"] = variable
-    return told
+def _params(request: HttpRequest, name: str) -> HttpRequestParams:
+    timeout = request.timeout
+    return HttpRequestParams(
+        method=request.method,
+        url=request.url,
+        request_id=name,
+        headers=[RequestHeader(each.name, each.value, each.variable) for each in request.headers],
+        body_base64=base64.encode(request.body).decode() if request.body else None,
+        timeout_ms=None if timeout is None else min(math.ceil(max(0.0, timeout) * 1000), _LONGEST_MS),
+        redirect_policy=RedirectPolicy.FOLLOW if request.follow else RedirectPolicy.STOP,
+        stream_response=True,
+    )
 
 
 def _shown(url: str) -> str:

@@ -15,7 +15,7 @@ import asyncio
 import contextlib
 from collections.abc import Callable, Coroutine
 from enum import Enum
-from typing import Any, TypeVar
+from typing import Any, Protocol, TypeVar, overload
 
 import msgspec
 
@@ -27,16 +27,13 @@ from holdfast.errors import (
     OutcomeUnknown,
     SessionBusy,
 )
+from holdfast.protocol.session import CLOSE_SESSION, EnvironmentInfo
+from holdfast.protocol.shapes import Signature, reader
 
-from . import answers as a
 from .address import Address, Program
-from .attempts import Attempts
-from .calls import Answer, Answered, Calls, Within, into
-from .channel import Channel, NoConnection
-from .connecting import connect
-from .follower import Follower
-from .handshake import INITIALIZED, Greeting, shake_hands
-from .heart import Heart
+from .calls import Answer, Answered, Incoming, PendingCalls, Within, put_into
+from .channel import NoConnection, ServerChannel
+from .connecting import INITIALIZED, Attempts, Greeting, Heartbeat, connect, shake_hands
 
 _MOST_CALLS = 4096
 """Calls that wait for their answer: what a server takes of one connection."""
@@ -44,12 +41,36 @@ _MOST_CALLS = 4096
 _GOODBYE_SECONDS = 5.0
 """How long the end of a session may take, and all that is in it, before we leave anyway."""
 
-_decode = a.reader(a.Envelope)
+_decode = reader(Incoming)
 
 T = TypeVar("T")
+P = TypeVar("P")
+R = TypeVar("R")
 
 
-class State(Enum):
+class Follower(Protocol):
+    """Whoever has processes on a server, as the link to it sees them."""
+
+    def broke(self, reason: str) -> None:
+        """The connection is gone; what was bound to it is too."""
+
+    def resumed(self) -> None:
+        """There is a new connection to the same session; what was told in between was missed."""
+
+    def forgotten(self, reason: str) -> None:
+        """There is a new connection, but the session is a new one as well."""
+
+    def over(self, error: LinkLost) -> None:
+        """There will be no more connections."""
+
+    def output(self, message: bytes | memoryview) -> bool:
+        """Take a message if it is output; say whether it was."""
+
+    def notified(self, method: str, params: msgspec.Raw) -> None:
+        """Take any other notification."""
+
+
+class LinkState(Enum):
     """How it stands with the server."""
 
     NEW = 1
@@ -61,7 +82,7 @@ class State(Enum):
 
 
 class Link:
-    """One client's connection, for as long as it wants one.  Implements ``channel.Listener``."""
+    """One client's connection, for as long as it wants one.  Implements ``channel.MessageListener``."""
 
     def __init__(
         self,
@@ -78,21 +99,21 @@ class Link:
         self._follower = follower
         self._token = token
         self._client_name = client_name
-        self._heartbeat = heartbeat
+        self._silence = heartbeat
         self._reconnect_timeout = reconnect_timeout
-        self._state = State.NEW
+        self._state = LinkState.NEW
         self._leaving = asyncio.Event()
         self._error: LinkLost | None = None
-        self._channel: Channel | None = None
-        self._calls = Calls()
+        self._channel: ServerChannel | None = None
+        self._calls = PendingCalls()
         self._session: str | None = None
         self._broken: asyncio.Future[str] | None = None
         self._tasks: set[asyncio.Task[Any]] = set()
         self._keeper: asyncio.Task[None] | None = None
-        self._heart: Heart | None = None
+        self._heartbeat: Heartbeat | None = None
         self.features: frozenset[str] = frozenset()
         """What the server can do beyond the protocol."""
-        self.info: a.EnvironmentInfo | None = None
+        self.info: EnvironmentInfo | None = None
         self.connections = 0
         """How many there have been."""
 
@@ -104,9 +125,9 @@ class Link:
         Raises:
             LinkLost: There is no server.
         """
-        assert self._state is State.NEW
+        assert self._state is LinkState.NEW
         self._loop = asyncio.get_running_loop()
-        self._state = State.DOWN
+        self._state = LinkState.DOWN
         try:
             try:
                 await self._connect()
@@ -134,7 +155,7 @@ class Link:
 
     async def _keep(self) -> None:
         """Make a connection whenever there is none."""
-        while self._state is not State.OVER:
+        while self._state is not LinkState.OVER:
             assert self._broken is not None
             reason = await self._broken
             if self._leaving.is_set():
@@ -174,7 +195,7 @@ class Link:
     async def _connect(self) -> None:
         """One attempt: connection, handshake, and everything that was waiting for them."""
         # What is asked for a sign of life is cut off after as long.
-        patience = 2 * self._heartbeat
+        patience = 2 * self._silence
         self._check_stay()
         channel = await connect(self.address, token=self._token, patience=patience)
         self._channel = channel
@@ -199,10 +220,10 @@ class Link:
         channel.send(INITIALIZED)
         self.info, self.features = greeting.info, greeting.features
         again = self._keeper is not None
-        self._state = State.UP
+        self._state = LinkState.UP
         self.connections += 1
         if not isinstance(self.address, Program):  # A pipe whose other end is gone says so.
-            self._heart = Heart(channel, self._heartbeat, self._loop)
+            self._heartbeat = Heartbeat(channel, self._silence, self._loop)
         if greeting.forgotten:
             self._follower.forgotten(f"{self.address} no longer knows the session")
             self._calls.forgotten(self._session or "")
@@ -214,20 +235,38 @@ class Link:
 
     # Calls.
 
+    @overload
+    async def call(
+        self, signature: Signature[P, R], params: P, *, repeat: bool = True, within: Within = Within.ANY
+    ) -> R: ...
+
+    @overload
     async def call(
         self,
-        method: str,
-        params: object,
-        kind: Callable[[msgspec.Raw], T],
+        signature: Signature[P, R],
+        params: P,
+        into: Callable[[R], T],
         *,
         repeat: bool = True,
         within: Within = Within.ANY,
-    ) -> T:
+    ) -> T: ...
+
+    async def call(
+        self,
+        signature: Signature[P, R],
+        params: P,
+        into: Callable[[R], Any] = lambda result: result,
+        *,
+        repeat: bool = True,
+        within: Within = Within.ANY,
+    ) -> Any:
         """Ask the server; return its answer, whatever becomes of connections in between.
 
         Cancelling forgets about the answer; the server may have done it.
 
         Args:
+            into: Makes of the answer what is returned; raises ``ValueError`` or ``BadRequest`` for one
+                that makes no sense.
             repeat: Whether doing it twice is the same as doing it once.
             within: In which session.
 
@@ -239,12 +278,12 @@ class Link:
         """
         await self.room()
         future: asyncio.Future[msgspec.Raw] = self._loop.create_future()
-        number = self.ask(method, params, into(future), repeat=repeat, within=within)
+        number = self.ask(signature, params, put_into(future), repeat=repeat, within=within)
         answer = await self._answer(number, future)
         try:
-            return kind(answer)
+            return into(signature.read(answer))
         except (msgspec.DecodeError, ValueError, OverflowError, BadRequest) as error:
-            raise LinkLost(f"the server's answer to {method} makes no sense: {error}") from error
+            raise LinkLost(f"the server's answer to {signature.name} makes no sense: {error}") from error
 
     async def room(self) -> None:
         """Wait while so much is unsent that more should not be added.
@@ -261,8 +300,8 @@ class Link:
 
     def ask(
         self,
-        method: str,
-        params: object,
+        signature: Signature[P, R],
+        params: P,
         answered: Answered,
         *,
         repeat: bool = True,
@@ -272,14 +311,14 @@ class Link:
         if self._error is not None:
             self._loop.call_soon(answered, self._lost)
             return 0
-        number = self._calls.enter(method, params, answered, repeat=repeat, within=within)
-        if self._state is State.UP:
+        number = self._calls.enter(signature.name, params, answered, repeat=repeat, within=within)
+        if self._state is LinkState.UP:
             self._send(number)
         return number
 
-    def post(self, method: str, params: object, *, within: Within = Within.ANY) -> None:
+    def post(self, signature: Signature[P, R], params: P, *, within: Within = Within.ANY) -> None:
         """Ask for something that may be repeated; nobody waits for the answer."""
-        self.ask(method, params, _ignored, within=within)
+        self.ask(signature, params, _ignored, within=within)
 
     def forget(self, number: int) -> None:
         """The answer to a call is no longer wanted."""
@@ -292,7 +331,7 @@ class Link:
     @property
     def next_connection(self) -> int:
         """Which connection, counted from 1, a call that is made now is sent on first."""
-        return self.connections + (self._state is not State.UP)
+        return self.connections + (self._state is not LinkState.UP)
 
     async def _answer(self, number: int, future: asyncio.Future[msgspec.Raw]) -> msgspec.Raw:
         try:
@@ -305,12 +344,12 @@ class Link:
         if self._channel is not None:
             self._channel.send(text)
 
-    async def _ask(self, method: str, params: object) -> msgspec.Raw:
-        """A call of the handshake: sent at once, and not repeated."""
+    async def _ask(self, signature: Signature[P, R], params: P) -> R:
+        """Make a call of the handshake: sent at once, and not repeated."""
         future: asyncio.Future[msgspec.Raw] = self._loop.create_future()
-        number = self._calls.enter(method, params, into(future), repeat=False)
+        number = self._calls.enter(signature.name, params, put_into(future), repeat=False)
         self._send(number)
-        return await self._answer(number, future)
+        return signature.read(await self._answer(number, future))
 
     def _check_stay(self) -> None:
         """``aclose`` was called while somebody else still connects."""
@@ -327,7 +366,7 @@ class Link:
         assert self._error is not None
         return LinkLost(self._error.reason)
 
-    # Implements ``channel.Listener``.
+    # Implements ``channel.MessageListener``.
 
     def received(self, message: bytes | memoryview) -> None:
         if self._follower.output(message):
@@ -351,11 +390,11 @@ class Link:
         self._calls.answer(envelope)
 
     def broke(self, reason: str) -> None:
-        if self._state is State.UP:
-            self._state = State.DOWN
+        if self._state is LinkState.UP:
+            self._state = LinkState.DOWN
         self._channel = None
-        if self._heart is not None:
-            self._heart.stop()
+        if self._heartbeat is not None:
+            self._heartbeat.stop()
         self._calls.broke()
         self._follower.broke(reason)
         if self._broken is not None and not self._broken.done():
@@ -368,9 +407,9 @@ class Link:
     # The end.
 
     def _end(self, error: LinkLost) -> None:
-        if self._state is State.OVER:
+        if self._state is LinkState.OVER:
             return
-        self._state, self._error = State.OVER, error
+        self._state, self._error = LinkState.OVER, error
         self._calls.end(lambda: self._lost)
         if self._channel is not None:
             self._channel.cut(error.reason)
@@ -380,10 +419,10 @@ class Link:
         """End the session, with all in it that is not kept, and the connection.  May be called twice."""
         self._leaving.set()
         try:
-            if self._state is State.UP and "sessionClose" in self.features:
+            if self._state is LinkState.UP and "sessionClose" in self.features:
                 with contextlib.suppress(HoldfastError, TimeoutError):
                     async with asyncio.timeout(_GOODBYE_SECONDS):
-                        await self.call("session/close", None, bytes, repeat=False)
+                        await self.call(CLOSE_SESSION, None, repeat=False)
             if self._channel is not None:
                 await self._channel.aclose()
         finally:

@@ -12,8 +12,7 @@ from holdfast.config import MIB
 from holdfast.wire.lines import Lines, LineTooLong
 
 from .address import Program
-from .channel import NoConnection
-from .hearing import Hearing
+from .channel import ChannelBase, NoConnection
 
 _MOST_UNSENT = MIB
 """Bytes that may wait to be sent before whoever sends more has to wait."""
@@ -28,7 +27,7 @@ _LAST_WORDS_SECONDS = 1.0
 """How long the output of a program that has ended is waited for."""
 
 
-class ProgramChannel(Hearing, asyncio.SubprocessProtocol):
+class ProgramChannel(ChannelBase, asyncio.SubprocessProtocol):
     """One such program.  Implements ``channel.Channel``."""
 
     def __init__(self, loop: asyncio.AbstractEventLoop) -> None:

@@ -1,4 +1,4 @@
-"""A server as a backend: the same interface, far away."""
+"""A server as a backend: what the engine offers on its own host, over a connection."""
 
 from __future__ import annotations
 
@@ -6,25 +6,28 @@ import asyncio
 import contextlib
 import sys
 import uuid
-from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING, Any, TypeVar
+from collections.abc import Callable, Iterator, Sequence
+from typing import TYPE_CHECKING, TypeVar
 
 import msgspec
 
 from holdfast.allowance import Allowance
 from holdfast.config import MIB
 from holdfast.errors import BadRequest, LinkLost, NameTaken, ProcessLost, UnknownProcess, Unsupported
-from holdfast.model import HostInfo, Limits, Listing, ProcessTerms, Spec
+from holdfast.model import Chunk, EnvironmentPolicy, HostInfo, Limits, Listing, ProcessTerms, Spec
+from holdfast.protocol import events
+from holdfast.protocol.paths import uri_of
+from holdfast.protocol.processes import LIST, ListedProcess, ProcessClosed, ProcessExited, ProcessOutput
+from holdfast.protocol.session import host_info
+from holdfast.protocol.shapes import reader
+from holdfast.protocol.start import EnvPolicy, InheritMode, ResourceLimits, StartParams, TerminalSize
 
-from . import answers as a
-from . import reading
 from .address import parse
 from .calls import Within
+from .cursor import Closed, Exited
 from .link import Link
-from .pages import Closed, Exited
 from .process import RemoteProcess
-from .starting import Start
-from .uris import uri_of
+from .start import RemoteStart
 
 if TYPE_CHECKING:
     from .files import RemoteFiles
@@ -40,7 +43,7 @@ _GOODBYE_SECONDS = 5.0
 
 
 class RemoteBackend:
-    """One server, for one client.  Implements ``backend.Backend`` and ``follower.Follower``."""
+    """One server, for one client.  Implements ``backend.Backend`` and ``link.Follower``."""
 
     def __init__(
         self,
@@ -82,7 +85,7 @@ class RemoteBackend:
         self._processes: dict[str, RemoteProcess] = {}
         self._keys: dict[bytes, RemoteProcess] = {}
         self._kept: set[RemoteProcess] = set()
-        self._leaving: dict[str, Start] = {}
+        self._leaving: dict[str, RemoteStart] = {}
         self._info: HostInfo | None = None
         self._files: RemoteFiles | None = None
         self._http: RemoteHttp | None = None
@@ -96,7 +99,7 @@ class RemoteBackend:
         await self._link.open()
         assert self._link.info is not None
         try:
-            self._info = reading.host_info(self._link.info)
+            self._info = host_info(self._link.info)
         except BadRequest as error:
             raise LinkLost(f"what the server says of its host makes no sense: {error}") from None
 
@@ -126,7 +129,7 @@ class RemoteBackend:
     async def start(
         self, spec: Spec, *, name: str | None = None, keep: bool = False, retain: int | None = None
     ) -> RemoteProcess:
-        """Start a process.  Cancelling leaves none behind: see ``Start.pid``.
+        """Start a process.  Cancelling leaves none behind: see ``RemoteStart.pid``.
 
         Args:
             name: What it is called on the server; without one it is nothing that anybody will guess.
@@ -140,27 +143,26 @@ class RemoteBackend:
         called = uuid.uuid4().hex if name is None else name
         if called in self._processes or called in self._leaving:
             raise NameTaken(called)
-        params = self._request(spec, called, keep=keep, retain=retain)
         has_window = "window" in self._link.features
         # What is kept is asked for piece by piece, and waits on the server.
         held = self._ahead.grant(self._window if has_window and not keep else 0)
-        if has_window:
-            params["window"] = self._window if keep else held.size
+        window = (self._window if keep else held.size) if has_window else 0
+        params = self._request(spec, called, keep=keep, retain=retain, window=window)
         process = RemoteProcess(
             self._link,
             called,
             terminal=spec.terminal is not None,
-            window=params.get("window", 0),
+            window=window,
             held=held,
             pulled=keep,
-            closed=self._closed,
+            on_over=self._closed,
         )
         if not keep:
             # Before it is asked for: it may speak before we know that it runs.
             self._processes[called] = process
-            self._keys[msgspec.json.encode(called)[1:-1]] = process
+            self._keys[events.key_of(called)] = process
         before = self._link.connections
-        start = Start(self._link, params, named=name is not None, leaving=self._leaving)
+        start = RemoteStart(self._link, params, named=name is not None, leaving=self._leaving)
         try:
             process.pid = await start.pid()
         except BaseException:
@@ -170,7 +172,7 @@ class RemoteBackend:
         if keep:
             self._kept.add(process)
         else:
-            process.begin(missed=self._link.connections != before)
+            process.started(missed=self._link.connections != before)
         return process
 
     async def find(self, name: str) -> RemoteProcess:
@@ -198,14 +200,12 @@ class RemoteBackend:
 
     async def list(self) -> Sequence[Listing]:
         """The processes of this client, and those that are kept for everybody."""
-        return await self._list(reading.listing)
+        return await self._list(events.read_listing)
 
-    async def _list(self, read: Callable[[a.ListedProcess], T]) -> Sequence[T]:
+    async def _list(self, read: Callable[[ListedProcess], T]) -> Sequence[T]:
         if "list" not in self._link.features:
             raise Unsupported("a list of processes")
-        return await self._link.call(
-            "process/list", None, lambda raw: [read(listed) for listed in _list_result(raw).processes]
-        )
+        return await self._link.call(LIST, None, lambda result: [read(each) for each in result.processes])
 
     async def aclose(self) -> None:
         """End every process that is not kept, and the connection.  May be called twice."""
@@ -222,47 +222,51 @@ class RemoteBackend:
 
     # What is asked for.
 
-    def _request(self, spec: Spec, name: str, *, keep: bool, retain: int | None) -> dict[str, Any]:
-        features = self._link.features
-        params: dict[str, Any] = {
-            "processId": name,
-            "argv": list(spec.argv),
-            "cwd": uri_of(spec.cwd),
-            "env": {key: value for key, value in spec.env.items() if value is not None},
-            "tty": spec.terminal is not None,
-            "pipeStdin": spec.stdin,
-        }
-        if spec.arg0 is not None:
-            params["arg0"] = spec.arg0
-        if spec.env_policy is not None:
-            policy = spec.env_policy
-            taken = tuple(key for key, value in spec.env.items() if value is None)
-            params["envPolicy"] = {
-                "inherit": policy.inherit.value,
-                "ignoreDefaultExcludes": policy.ignore_default_excludes,
-                "exclude": [*policy.exclude, *taken],
-                "set": {key: value for key, value in policy.set if key not in taken},
-                "includeOnly": list(policy.include_only),
-            }
-        if spec.terminal is not None and "size" in features:
-            params["size"] = {"rows": spec.terminal.rows, "cols": spec.terminal.cols}
-        if spec.sandbox is not None:
-            from .sandboxing import context_of
-
-            params["sandbox"] = context_of(spec.sandbox)
-        if "idempotentStart" in features:
-            params["idempotent"] = True
-        for feature, wanted in _extras(spec.terms, retain, keep=keep).items():
-            if feature in features:
-                params |= wanted
-            elif feature != "drain":  # Who waits for output can leave off by himself.
+    def _request(self, spec: Spec, name: str, *, keep: bool, retain: int | None, window: int) -> StartParams:
+        features, terms = self._link.features, spec.terms
+        for feature in _extensions(terms, retain, keep=keep):
+            if feature not in features:
                 raise Unsupported(f"`{feature}`")
-        return params
+        context = None
+        if spec.sandbox is not None:
+            # Most programs do not use one, and this is a module of its own.
+            from holdfast.protocol.sandbox import context_of
 
-    # Implements ``follower.Follower``.
+            context = context_of(spec.sandbox)
+        size = None
+        if spec.terminal is not None and "size" in features:
+            size = TerminalSize(spec.terminal.rows, spec.terminal.cols)
+        try:
+            return StartParams(
+                process_id=name,
+                argv=list(spec.argv),
+                cwd=uri_of(spec.cwd),
+                env={key: value for key, value in spec.env.items() if value is not None},
+                tty=spec.terminal is not None,
+                env_policy=None if spec.env_policy is None else _policy(spec.env_policy, spec),
+                pipe_stdin=spec.stdin,
+                arg0=spec.arg0,
+                sandbox=context,
+                size=size,
+                timeout_ms=_milliseconds(terms.timeout),
+                idle_timeout_ms=_milliseconds(terms.idle_timeout),
+                grace_ms=_milliseconds(terms.grace or None),
+                # Who waits for output can leave off by himself.
+                drain_ms=_milliseconds(terms.drain) if "drain" in features else None,
+                retain_bytes=retain,
+                output_bytes_limit=terms.output,
+                limits=None if terms.limits == Limits() else _limits(terms.limits),
+                idempotent="idempotentStart" in features,
+                window=window or None,
+                keep=keep,
+            )
+        except ValueError as error:
+            raise BadRequest(f"a number is larger than the protocol has room for: {error}") from None
+
+    # Implements ``link.Follower``.
 
     def output(self, message: bytes | memoryview) -> bool:
-        found = reading.output(message)
+        found = events.read_output(message)
         if found is None:
             return False
         key, chunk = found
@@ -282,7 +286,7 @@ class RemoteBackend:
                 left = _exited(params)
                 process = self._processes.get(left.process_id)
                 if process is not None:
-                    process.happened(Exited(left.seq, reading.ending(left)))
+                    process.happened(Exited(left.seq, events.read_exit(left)))
             case "process/closed":
                 over = _over(params)
                 process = self._processes.get(over.process_id)
@@ -323,45 +327,55 @@ class RemoteBackend:
         self._kept.discard(process)
         if self._processes.get(process.name) is process:
             del self._processes[process.name]
-            del self._keys[msgspec.json.encode(process.name)[1:-1]]
+            del self._keys[events.key_of(process.name)]
 
 
-def _chunk(told: a.ProcessOutput) -> Any:
+def _chunk(told: ProcessOutput) -> Chunk:
     try:
-        return reading.chunk(told)
+        return events.read_chunk(told)
     except (BadRequest, ValueError) as error:
         raise msgspec.DecodeError(str(error)) from None
 
 
-def _extras(terms: ProcessTerms, retain: int | None, *, keep: bool) -> dict[str, dict[str, Any]]:
-    """What was asked for beyond the protocol, by the feature of the server that it needs."""
-    wanted: dict[str, dict[str, Any]] = {}
-    for feature, member, seconds in (
-        ("timeout", "timeoutMs", terms.timeout),
-        ("idleTimeout", "idleTimeoutMs", terms.idle_timeout),
-        ("grace", "graceMs", terms.grace or None),
-        ("drain", "drainMs", terms.drain),
-    ):
-        if seconds is not None:
-            wanted[feature] = {member: max(1, int(seconds * 1000))}
-    if terms.output is not None:
-        wanted["outputLimit"] = {"outputBytesLimit": terms.output}
-    if terms.limits != Limits():
-        limits = {
-            "memoryBytes": terms.limits.memory,
-            "cpuSeconds": terms.limits.cpu and max(1, round(terms.limits.cpu)),
-            "processes": terms.limits.processes,
-            "openFiles": terms.limits.files,
-        }
-        wanted["limits"] = {"limits": {key: value for key, value in limits.items() if value is not None}}
-    if retain is not None:
-        wanted["retainBytes"] = {"retainBytes": retain}
-    if keep:
-        wanted["keep"] = {"keep": True}
-    return wanted
+def _extensions(terms: ProcessTerms, retain: int | None, *, keep: bool) -> Iterator[str]:
+    """The features of a server without which what was asked for cannot be had."""
+    wishes = {
+        "timeout": terms.timeout is not None,
+        "idleTimeout": terms.idle_timeout is not None,
+        "grace": bool(terms.grace),
+        "outputLimit": terms.output is not None,
+        "limits": terms.limits != Limits(),
+        "retainBytes": retain is not None,
+        "keep": keep,
+    }
+    return (feature for feature, wished in wishes.items() if wished)
 
 
-_list_result = a.reader(a.ListResult)
-_output = a.reader(a.ProcessOutput)
-_exited = a.reader(a.ProcessExited)
-_over = a.reader(a.ProcessClosed)
+def _policy(policy: EnvironmentPolicy, spec: Spec) -> EnvPolicy:
+    # The protocol has no word for a variable that is taken away by name; a pattern without stars is one.
+    taken = tuple(key for key, value in spec.env.items() if value is None)
+    return EnvPolicy(
+        inherit=InheritMode(policy.inherit.value),
+        ignore_default_excludes=policy.ignore_default_excludes,
+        exclude=[*policy.exclude, *taken],
+        set={key: value for key, value in policy.set if key not in taken},
+        include_only=list(policy.include_only),
+    )
+
+
+def _limits(limits: Limits) -> ResourceLimits:
+    return ResourceLimits(
+        memory_bytes=limits.memory,
+        cpu_seconds=None if limits.cpu is None else max(1, round(limits.cpu)),
+        processes=limits.processes,
+        open_files=limits.files,
+    )
+
+
+def _milliseconds(seconds: float | None) -> int | None:
+    return None if seconds is None else max(1, int(seconds * 1000))
+
+
+_output = reader(ProcessOutput)
+_exited = reader(ProcessExited)
+_over = reader(ProcessClosed)

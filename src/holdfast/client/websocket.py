@@ -25,8 +25,7 @@ from holdfast.wire.websocket import (
 )
 
 from .address import Tcp, Unix
-from .channel import NoConnection
-from .hearing import Hearing
+from .channel import ChannelBase, NoConnection
 
 if TYPE_CHECKING:
     from ssl import SSLContext
@@ -50,7 +49,7 @@ _GOODBYE_SECONDS = 1.0
 """How long the server has to answer our close."""
 
 
-class WebSocket(Hearing, asyncio.BufferedProtocol):
+class WebSocket(ChannelBase, asyncio.BufferedProtocol):
     """One connection.  Implements ``channel.Channel``."""
 
     def __init__(self, request: bytes, key: str, loop: asyncio.AbstractEventLoop) -> None:

@@ -7,12 +7,13 @@ from dataclasses import dataclass
 from functools import partial
 from typing import Any
 
+from holdfast.protocol.shapes import Shape
+
 from .dialect import Method
-from .shapes import Shape
 
 
 @dataclass(frozen=True, slots=True)
-class Call:
+class ListedMethod:
     """A method that a client may call."""
 
     name: str
@@ -39,7 +40,7 @@ class Catalog:
     name: str
     """The endpoint's, as on the command line."""
     title: str
-    calls: tuple[Call, ...]
+    calls: tuple[ListedMethod, ...]
     heard: tuple[Notice, ...]
     """What the client may tell."""
     told: tuple[Notice, ...]
@@ -50,15 +51,18 @@ class Catalog:
     """Whether the server's notifications say when they were sent."""
 
 
-def call(
-    methods: Mapping[str, Method],
-    name: str,
-    params: type[Shape] | None,
-    result: type[Shape],
-    summary: str = "",
-) -> Call:
-    """A method of the table; what its handler says of itself is the summary, unless one is given."""
-    return Call(name, params, result, summary or _first_words(_function(methods[name].handle)))
+def listed(methods: Mapping[str, Method]) -> tuple[ListedMethod, ...]:
+    """The methods of an endpoint's table, in its order, except those that have no signature."""
+    return tuple(
+        ListedMethod(
+            each.signature.name,
+            each.signature.params,
+            each.signature.result,
+            each.summary or _first_words(_function(each.handle)),
+        )
+        for each in methods.values()
+        if each.signature is not None
+    )
 
 
 def notice(name: str, params: type[Shape]) -> Notice:

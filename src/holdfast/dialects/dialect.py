@@ -6,8 +6,9 @@ from collections.abc import AsyncGenerator, Callable, Coroutine, Generator, Mapp
 from dataclasses import dataclass
 from typing import Any, Protocol
 
-from holdfast.errors import HoldfastError, Refused
+from holdfast.errors import HoldfastError
 from holdfast.principal import Principal
+from holdfast.protocol.shapes import Signature
 from holdfast.wire.jsonrpc import Envelope, Id, Notification, Response
 
 
@@ -53,17 +54,6 @@ class Client(Protocol):
 
 class Breach(Exception):
     """The client broke the protocol; the connection ends and this says why."""
-
-
-class UnknownMethod(Refused):
-    """No method goes by this name."""
-
-    def __init__(self, method: str) -> None:
-        super().__init__(method)
-        self.method = method
-
-    def __str__(self) -> str:
-        return f"unknown method {self.method!r}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -125,6 +115,10 @@ class Method:
     """While it waits, whatever the client sends next waits behind it."""
     waits: bool = False
     """May be answered much later; such requests are counted and bounded."""
+    signature: Signature[Any, Any] | None = None
+    """What it takes and answers, for reference pages and schemas; None if it is in none of them."""
+    summary: str = ""
+    """What it does, in a sentence for reference pages; empty if the first words of its handler say it."""
 
 
 class Conversation(Protocol):

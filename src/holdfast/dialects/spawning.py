@@ -3,21 +3,18 @@
 from __future__ import annotations
 
 import asyncio
-from typing import Any, TypeVar
+from typing import TypeVar
 
 from holdfast.backend import KeptBackend, KeptProcess
-from holdfast.dialects.shapes import printable
 from holdfast.errors import Fault, Search, SpawnFailed, StartCancelled
 from holdfast.model import Spec
+from holdfast.protocol.shapes import printable
 from holdfast.tracing import share
-from holdfast.wire.complaint import quote
+from holdfast.wire.serde import quote
 
 from .scope import Scope, Starting
 
 T = TypeVar("T")
-
-_LONGEST = 1024
-"""Characters of a name that an error repeats in its data; the client knows the rest."""
 
 
 async def start(backend: KeptBackend, spec: Spec, scope: Scope[T], starting: Starting) -> KeptProcess:
@@ -44,15 +41,6 @@ async def start(backend: KeptBackend, spec: Spec, scope: Scope[T], starting: Sta
     except BaseException:
         scope.release(starting.name)
         raise
-
-
-def failure_data(error: SpawnFailed) -> dict[str, Any]:
-    """What was at fault, told apart for programs."""
-    data: dict[str, Any] = {"fault": error.fault.value, "subject": printable(error.subject)[:_LONGEST]}
-    data["reason"] = error.reason
-    if error.number is not None:
-        data["errno"] = error.number
-    return data
 
 
 def failure_text(error: SpawnFailed) -> str:

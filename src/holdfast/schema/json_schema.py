@@ -8,7 +8,7 @@ from typing import Any
 
 from msgspec import NODEFAULT
 
-from holdfast.dialects.catalog import Call, Catalog, Notice
+from holdfast.dialects.catalog import Catalog, ListedMethod, Notice
 
 from .docstrings import plain
 from .outline import (
@@ -26,6 +26,7 @@ from .outline import (
     RecordType,
     Simple,
     Text,
+    published,
 )
 
 Schema = dict[str, Any]
@@ -91,7 +92,7 @@ _REQUEST_ID: Schema = {
 
 def _messages(catalog: Catalog) -> dict[str, Schema]:
     key = {"id": _ref(_HERE, "RequestId")}
-    results = dict.fromkeys(call.result.__name__ for call in catalog.calls)
+    results = dict.fromkeys(published(call.result) for call in catalog.calls)
     return {
         "Request": {"anyOf": [_request(call, key) for call in catalog.calls]},
         "Answer": _object(key | {"result": {"anyOf": [_ref(_HERE, name) for name in results]}}),
@@ -101,13 +102,13 @@ def _messages(catalog: Catalog) -> dict[str, Schema]:
     }
 
 
-def _request(call: Call, key: Schema) -> Schema:
+def _request(call: ListedMethod, key: Schema) -> Schema:
     trace = {"anyOf": [_ref(_HERE, "TraceContext"), {"type": "null"}]}
     members = key | {"method": {"const": call.name}, "params": _params(call), "trace": trace}
     optional = {"trace"} if call.params else {"trace", "params"}
     return {
         "title": call.name,
-        "description": f"{plain(call.summary)} Result: {call.result.__name__}.",
+        "description": f"{plain(call.summary)} Result: {published(call.result)}.",
         **_object(members, optional),
     }
 
@@ -115,12 +116,12 @@ def _request(call: Call, key: Schema) -> Schema:
 def _notification(notice: Notice, more: Schema) -> Schema:
     members = {"method": {"const": notice.name}}
     if notice.params is not None:
-        members["params"] = _ref(_HERE, notice.params.__name__)
+        members["params"] = _ref(_HERE, published(notice.params))
     return {"title": notice.name, "description": plain(notice.summary), **_object(members | more)}
 
 
-def _params(call: Call) -> Schema:
-    return NO_PARAMS if call.params is None else _ref(_HERE, call.params.__name__)
+def _params(call: ListedMethod) -> Schema:
+    return NO_PARAMS if call.params is None else _ref(_HERE, published(call.params))
 
 
 def _stamp(catalog: Catalog) -> Schema:

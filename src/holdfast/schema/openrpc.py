@@ -6,12 +6,12 @@ from collections.abc import Sequence
 from typing import Any
 
 from holdfast import __version__
-from holdfast.dialects.catalog import Call, Catalog, Notice
-from holdfast.dialects.shapes import Shape
+from holdfast.dialects.catalog import Catalog, ListedMethod, Notice
+from holdfast.protocol.shapes import Shape
 
 from .docstrings import plain
 from .json_schema import definitions, dump, member_schema
-from .outline import Outline
+from .outline import Outline, published
 
 _OPENRPC = "1.3.2"
 _HERE = "#/components/schemas/"
@@ -52,12 +52,12 @@ def _endpoint(catalog: Catalog) -> Document:
     }
 
 
-def _call(call: Call, outline: Outline) -> Document:
-    name = call.result.__name__
+def _call(call: ListedMethod, outline: Outline) -> Document:
+    name = published(call.result)
     return {**_notice(call, outline), "result": {"name": name, "schema": {"$ref": _HERE + name}}}
 
 
-def _notice(each: Call | Notice, outline: Outline) -> Document:
+def _notice(each: ListedMethod | Notice, outline: Outline) -> Document:
     return {
         "name": each.name,
         "summary": plain(each.summary),

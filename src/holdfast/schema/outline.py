@@ -19,7 +19,7 @@ from holdfast.dialects.catalog import Catalog
 from holdfast.value import value
 from holdfast.wire.jsonrpc import ErrorBody, TraceContext
 
-from .docstrings import words
+from . import docstrings
 
 RANGES = {
     "u16": (0, 2**16 - 1),
@@ -132,13 +132,13 @@ class Outline:
         self._add(ErrorBody, sent=False)
 
     def record(self, cls: type) -> RecordType:
-        found = self.types[cls.__name__]
+        found = self.types[published(cls)]
         assert isinstance(found, RecordType)
         return found
 
     def _add(self, cls: type[msgspec.Struct], *, sent: bool) -> NamedType:
         """``sent`` says whose move it is: we send every member, a client leaves out what has a default."""
-        name = cls.__name__
+        name = published(cls)
         if name not in self._origins:
             self._origins[name] = (cls, sent)
             # Takes its place before what it leads to.
@@ -149,15 +149,15 @@ class Outline:
         return NamedType(name)
 
     def _add_choice(self, cls: type[Enum]) -> NamedType:
-        self.types[cls.__name__] = Choice(
-            cls.__name__, tuple(str(member.value) for member in cls), words(cls).own
+        self.types[published(cls)] = Choice(
+            published(cls), tuple(str(member.value) for member in cls), docstrings.words(cls).own
         )
-        return NamedType(cls.__name__)
+        return NamedType(published(cls))
 
     def _read(self, cls: type, *, sent: bool) -> RecordType:
         shape = inspect.type_info(cls)
         assert isinstance(shape, inspect.StructType)
-        said = words(cls)
+        said = docstrings.words(cls)
         optional = set(_optional(cls))
         members = []
         if shape.tag_field is not None:
@@ -175,12 +175,14 @@ class Outline:
                     words=said.members.get(field.name, ""),
                 )
             )
-        return RecordType(cls.__name__, tuple(members), said.own)
+        return RecordType(published(cls), tuple(members), said.own)
 
     def _kind(self, shape: inspect.Type, *, sent: bool) -> Kind:
         match shape:
             case inspect.Metadata(extra_json_schema={"title": title}):
                 return Integer(title)
+            case inspect.Metadata(extra={"choice": words}):
+                return self._add_choice(words)
             case inspect.Metadata(type=inner):
                 return self._kind(inner, sent=sent)
             case inspect.StrType(pattern=pattern):
@@ -204,6 +206,15 @@ class Outline:
             case inspect.StructType(cls=cls):
                 return self._add(cls, sent=sent)
         raise TypeError(f"no words for {shape}")
+
+
+def published(cls: type) -> str:
+    """The name of a type in schemas.
+
+    In the source a name means one thing.  Where both endpoints, or a shape and a value of ``holdfast.model``,
+    would have the same one, the shape's begins with ``App`` or ``Wire``.
+    """
+    return cls.__name__.removeprefix("App").removeprefix("Wire")
 
 
 def _optional(cls: type) -> Iterator[str]:

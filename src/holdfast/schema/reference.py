@@ -8,7 +8,7 @@ from collections.abc import Iterable
 
 from msgspec import NODEFAULT
 
-from holdfast.dialects.catalog import Call, Catalog, Notice
+from holdfast.dialects.catalog import Catalog, ListedMethod, Notice
 
 from .docstrings import plain
 from .outline import (
@@ -25,6 +25,7 @@ from .outline import (
     RecordType,
     Simple,
     Text,
+    published,
 )
 
 _PLURALS = {"text": "texts", "boolean": "booleans", "integer": "integers", "null": "nulls"}
@@ -48,11 +49,11 @@ class Reference:
                 yield name, name
         for notice in self._catalog.told:
             if notice.params is not None:
-                yield notice.params.__name__, notice.name
+                yield published(notice.params), notice.name
         for call in self._catalog.calls:
-            yield call.result.__name__, call.name
+            yield published(call.result), call.name
             if call.params is not None:
-                yield call.params.__name__, call.name
+                yield published(call.params), call.name
 
     def parts(self) -> dict[str, str]:
         """Each method by its name, then ``notifications`` and ``types``."""
@@ -69,7 +70,7 @@ class Reference:
         sections += ["## Types\n", self._types()]
         return "\n".join(sections)
 
-    def _call(self, call: Call) -> str:
+    def _call(self, call: ListedMethod) -> str:
         if call.params is None:
             params = "Params: none, null or `{}`.\n"
         else:

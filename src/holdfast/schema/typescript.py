@@ -8,7 +8,7 @@ from collections.abc import Iterator, Sequence
 
 from msgspec import NODEFAULT
 
-from holdfast.dialects.catalog import Call, Catalog, Notice
+from holdfast.dialects.catalog import Catalog, ListedMethod, Notice
 
 from .docstrings import plain
 from .outline import (
@@ -25,6 +25,7 @@ from .outline import (
     RecordType,
     Simple,
     Text,
+    published,
 )
 
 _HEAD = """\
@@ -98,15 +99,15 @@ def _map(name: str, words: str, lines: Iterator[str]) -> str:
     return f"/** {words} */\nexport interface {name} {{\n{''.join(lines)}}}\n"
 
 
-def _call(call: Call) -> str:
+def _call(call: ListedMethod) -> str:
     # A method without params takes nothing, null or an empty object.
-    params = f"params: {call.params.__name__}" if call.params else "params?: Record<string, never> | null"
-    body = f"{json.dumps(call.name)}: {{ {params}; result: {call.result.__name__} }};"
+    params = f"params: {published(call.params)}" if call.params else "params?: Record<string, never> | null"
+    body = f"{json.dumps(call.name)}: {{ {params}; result: {published(call.result)} }};"
     return _comment(plain(call.summary), "  ") + f"  {body}\n"
 
 
 def _notice(notice: Notice) -> str:
-    kind = notice.params.__name__ if notice.params else "unknown"
+    kind = published(notice.params) if notice.params else "unknown"
     return _comment(plain(notice.summary), "  ") + f"  {json.dumps(notice.name)}: {kind};\n"
 
 

@@ -21,9 +21,10 @@ from types import CoroutineType
 from typing import Any, Protocol
 
 from holdfast.config import ConnectionLimits
-from holdfast.dialects.dialect import Conversation, Endpoint, LongResult, Method, Sequel, UnknownMethod
-from holdfast.errors import Forbidden, HoldfastError, LimitReached, RequestCancelled
+from holdfast.dialects.dialect import Conversation, Endpoint, LongResult, Method, Sequel
+from holdfast.errors import Forbidden, HoldfastError, LimitReached, RequestCancelled, UnknownMethod
 from holdfast.principal import Grant
+from holdfast.protocol.errors import INTERNAL
 from holdfast.stalls import Stalls
 from holdfast.tracing import Span
 from holdfast.wire.jsonrpc import Id, Request
@@ -147,7 +148,7 @@ class Call:
     def fail(self) -> None:
         """Report the exception that is being handled to the log, and an internal error to the client."""
         _log.exception("%s failed", self.request.method)
-        self._send_error(INTERNAL_ERROR, f"internal error in {self.request.method}")
+        self._send_error(INTERNAL_ERROR, f"internal error in {self.request.method}", INTERNAL)
 
     def _send_error(self, code: int, message: str, data: Any = None) -> None:
         calls = self._calls

@@ -15,8 +15,8 @@ from typing import Annotated, Any, ClassVar
 
 import msgspec
 
-from .complaint import Misfit, fit
-from .scan import MOST_NESTED, MOST_VALUES, Malformed, scan, trailing
+from .serde import Misfit, fit
+from .serde_json import MOST_NESTED, MOST_VALUES, Malformed, scan, trailing
 
 __all__ = [
     "Envelope",

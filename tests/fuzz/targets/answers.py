@@ -9,17 +9,30 @@ from typing import Any
 
 import msgspec
 
-from holdfast.client import answers as a
-from holdfast.client import file_answers as f
-from holdfast.client import files, handle, process, reading, remote, starting
-from holdfast.client.failures import error_of
-from holdfast.client.pages import Closed, Exited, events, number
+from holdfast.client import files
+from holdfast.client.cursor import Closed, Exited, events, number
+from holdfast.client.foreign import error_of
 from holdfast.config import MIB
 from holdfast.dialects.exec.explain import explain
 from holdfast.errors import BadRequest, HoldfastError, OutputGap
 from holdfast.files import WalkTerms
 from holdfast.model import Chunk, Page
+from holdfast.protocol.errors import kinds
+from holdfast.protocol.events import read_listing, read_page, read_wait
+from holdfast.protocol.files import (
+    CANONICALIZE,
+    GET_METADATA,
+    READ_BLOCK,
+    READ_DIRECTORY,
+    READ_FILE,
+    WALK,
+)
+from holdfast.protocol.processes import LIST, READ, TERMINATE, WAIT, WRITE
+from holdfast.protocol.session import INITIALIZE, host_info
+from holdfast.protocol.shapes import Signature, reader
+from holdfast.protocol.start import START
 from holdfast.wire import jsonrpc
+from holdfast.wire.jsonrpc import ErrorBody
 
 from .draw import Draw, is_tellable, timed
 
@@ -27,42 +40,34 @@ SEEDS = tuple(bytes((index,)) + filler * 30 for index in range(14) for filler in
 TERMS = WalkTerms(9, 9, 9, follow=True, prune=True, budget=MIB, spell=str)
 
 
-def _listing(raw: Any) -> object:
-    return [reading.listing(each) for each in remote._list_result(raw).processes]
-
-
-def _host(raw: Any) -> object:
-    return reading.host_info(a.reader(a.InitializeResult)(raw).environment_info)
-
-
-READERS: tuple[tuple[type, Callable[[Any], Any]], ...] = (
-    (a.InitializeResult, _host),
-    (a.StartResult, starting._start_result),
-    (a.ListResult, _listing),
-    (a.ReadResult, lambda raw: reading.page(reading.read_result(raw))),
-    (a.WaitResult, lambda raw: reading.ending(process._wait_result(raw))),
-    (a.WriteResult, process._write_result),
-    (a.TerminateResult, process._terminate_result),
-    (f.ReadFileResult, files._read_file),
-    (f.GetMetadataResult, files._metadata),
-    (f.CanonicalizeResult, files._canonical),
-    (f.ReadDirectoryResult, files._entries),
-    (f.WalkResult, lambda raw: files._walk(files._walk_result(raw), TERMS)),
-    (f.ReadBlockResult, handle._block),
+READERS: tuple[tuple[Signature[Any, Any], Callable[[Any], Any]], ...] = (
+    (INITIALIZE, lambda result: host_info(result.environment_info)),
+    (START, lambda result: result),
+    (LIST, lambda result: [read_listing(each) for each in result.processes]),
+    (READ, read_page),
+    (WAIT, read_wait),
+    (WRITE, lambda result: result),
+    (TERMINATE, lambda result: result),
+    (READ_FILE, files._read_file),
+    (GET_METADATA, files._metadata),
+    (CANONICALIZE, files._canonical),
+    (READ_DIRECTORY, files._entries),
+    (WALK, lambda result: files._walk(result, TERMS)),
+    (READ_BLOCK, lambda result: result),
 )
 
 
 def check(data: bytes) -> None:
     """An answer is read, or refused as ``Link.call`` expects it."""
     draw = Draw(data)
-    kind, read = draw.pick(READERS)
-    text = _text(draw, kind)
+    signature, into = draw.pick(READERS)
+    text = _text(draw, signature.result)
     try:
-        found = read(msgspec.Raw(text))
+        found = into(signature.read(msgspec.Raw(text)))
     except (msgspec.DecodeError, ValueError, OverflowError, BadRequest) as error:
         assert len(str(error)) < 3 * len(text) + 1000
         return
-    if kind is f.ReadDirectoryResult:
+    if signature is READ_DIRECTORY:
         # A copy puts them behind a path of ours.
         assert all(os.path.basename(entry.name) == entry.name not in ("", ".", "..") for entry in found)
     if isinstance(found, Page):
@@ -130,7 +135,8 @@ WORDS = (
         ")",
     ),
 )
-DATA = ("fault", "subject", "reason", "errno", "limit", "value")
+DATA = ("kind", "fault", "subject", "reason", "errno", "limit", "value", "name")
+KINDS = tuple(kinds())
 ERROR_SEEDS = tuple(bytes((index % 4, index % 8, index, 2, index, index + 1)) for index in range(22))
 
 
@@ -144,9 +150,11 @@ def check_error(data: bytes) -> None:
     about = (
         {draw.pick(DATA): draw.value(2) for _ in range(draw.below(5))} if draw.byte() < 200 else draw.value()
     )
+    if isinstance(about, dict) and draw.byte() < 128:
+        about["kind"] = draw.pick(KINDS)
     text = json.dumps({"code": code, "message": message, "data": about}).encode()
     try:
-        body = a.reader(a.ErrorBody)(text)
+        body = reader(ErrorBody)(text)
     except msgspec.DecodeError:
         return
 

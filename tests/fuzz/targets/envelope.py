@@ -9,7 +9,7 @@ from typing import Any
 
 from holdfast.wire import jsonrpc
 from holdfast.wire.jsonrpc import Malformed, Message, Request, Response
-from holdfast.wire.scan import MOST_NESTED, scan
+from holdfast.wire.serde_json import MOST_NESTED, scan
 
 from .draw import Draw, is_tellable
 

@@ -10,27 +10,33 @@ from typing import Any
 import msgspec
 
 from holdfast.config import AppLimits, SandboxLimits
-from holdfast.dialects import base64
-from holdfast.dialects.app import catalog as app_catalog
 from holdfast.dialects.app import explain as app_explain
-from holdfast.dialects.app import messages as app_messages
 from holdfast.dialects.app import methods as app_methods
 from holdfast.dialects.app import order
 from holdfast.dialects.catalog import Catalog
 from holdfast.dialects.dialect import Method, WireError
-from holdfast.dialects.exec import catalog as exec_catalog
 from holdfast.dialects.exec import explain as exec_explain
-from holdfast.dialects.exec import file_messages, starting
-from holdfast.dialects.exec import http_messages as http
-from holdfast.dialects.exec import messages as exec_messages
 from holdfast.dialects.exec import methods as exec_methods
-from holdfast.dialects.exec.sandboxing import sandbox_of
-from holdfast.dialects.shapes import Shape, Undecodable
+from holdfast.dialects.exec import starting
+from holdfast.dialects.exec.decoding import (
+    DecodedHttpRequest,
+    DecodedStart,
+    DecodedWatch,
+    DecodedWrite,
+    DecodedWriteBlock,
+    Located,
+)
 from holdfast.errors import BadRequest, HoldfastError, Refused
 from holdfast.model import HostInfo
+from holdfast.protocol import base64
+from holdfast.protocol.app import ExecParams, SpawnParams
+from holdfast.protocol.http import HttpRequestParams
+from holdfast.protocol.sandbox import sandbox_of
+from holdfast.protocol.shapes import Shape, Undecodable
+from holdfast.protocol.start import StartParams
 from holdfast.wire import jsonrpc
-from holdfast.wire.complaint import Misfit, Words, complain, fit
 from holdfast.wire.jsonrpc import Malformed, Request, Response
+from holdfast.wire.serde import Misfit, Words, complain, fit
 
 from .draw import Draw, is_tellable
 
@@ -45,8 +51,8 @@ def _kinds(catalog: Catalog, methods: Mapping[str, Method]) -> list[tuple[str, t
     return [(name, known.get(name)) for name in methods]
 
 
-EXEC = _kinds(exec_catalog.CATALOG, exec_methods.METHODS)
-APP = _kinds(app_catalog.CATALOG, app_methods.METHODS)
+EXEC = _kinds(exec_methods.CATALOG, exec_methods.METHODS)
+APP = _kinds(app_methods.CATALOG, app_methods.METHODS)
 
 
 def check_exec(data: bytes) -> None:
@@ -77,9 +83,9 @@ def check_app(data: bytes) -> None:
     if found is None:
         return
     _check_again(found, app_methods.METHODS[name].decode)
-    if isinstance(found, app_messages.SpawnParams):
+    if isinstance(found, SpawnParams):
         _check_refusal(lambda: order.process(found, AppLimits()), explain)
-    elif isinstance(found, app_messages.ExecParams):
+    elif isinstance(found, ExecParams):
         _check_refusal(lambda: order.command(found, INFO, AppLimits()), explain)
 
 
@@ -137,21 +143,21 @@ def _check_again(found: Any, decode: Callable[[Any], Any]) -> None:
 
 def _check_exec(found: Any, value: Any) -> None:
     match found:
-        case exec_messages.Start(params=start, cwd=cwd):
-            _check_again(start, partial(msgspec.convert, type=exec_messages.StartParams))
+        case DecodedStart(params=start, cwd=cwd):
+            _check_again(start, partial(msgspec.convert, type=StartParams))
             _check_refusal(lambda: starting._spec(start, cwd, SandboxLimits()), exec_explain.explain)
             _check_refusal(lambda: starting._request(start, cwd, sandboxed=False), exec_explain.explain)
-        case exec_messages.Write(data=data) | file_messages.WriteBlock(data=data):
+        case DecodedWrite(data=data) | DecodedWriteBlock(data=data):
             assert base64.encode(data).decode() == value["chunk"]
-        case http.Asked(params=params, body=body):
-            _check_again(params, partial(msgspec.convert, type=http.HttpRequestParams))
+        case DecodedHttpRequest(params=params, body=body):
+            _check_again(params, partial(msgspec.convert, type=HttpRequestParams))
             assert base64.encode(body).decode() == (value.get("bodyBase64") or "")
-        case file_messages.Located(params=params):
+        case Located(params=params):
             _check_again(params, partial(msgspec.convert, type=type(params)))
             _check_refusal(lambda: found.path, exec_explain.explain)
             sandbox = getattr(params, "sandbox", None)
             _check_refusal(lambda: sandbox_of(sandbox, None), exec_explain.explain)
-        case file_messages.WatchMissing(missing=missing):
+        case DecodedWatch(missing=missing):
             assert missing is None or all(path.startswith("/") for path in missing)
         case Shape():
             _check_again(found, partial(msgspec.convert, type=type(found)))

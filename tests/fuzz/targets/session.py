@@ -7,14 +7,22 @@ import json
 from collections.abc import Coroutine
 from typing import Any
 
-from holdfast.client import answers as a
-from holdfast.client import file_answers as f
-from holdfast.client import http
 from holdfast.client.process import RemoteProcess
 from holdfast.client.remote import RemoteBackend
 from holdfast.errors import HoldfastError, OutputGap
 from holdfast.model import Chunk, Exit, Stream
+from holdfast.protocol.files import GetMetadataResult, MissingChanged, ReadFileResult
+from holdfast.protocol.http import HttpBodyDelta, HttpRequestResult
+from holdfast.protocol.processes import (
+    ProcessClosed,
+    ProcessExited,
+    ProcessOutput,
+    ReadResult,
+    WaitResult,
+    WriteResult,
+)
 from holdfast.web import HttpRequest
+from holdfast.wire.jsonrpc import ErrorBody
 
 from .draw import Draw
 
@@ -24,21 +32,21 @@ SEEDS = (
 )
 
 TOLD: tuple[tuple[str, type], ...] = (
-    ("process/output", a.ProcessOutput),
-    ("process/exited", a.ProcessExited),
-    ("process/closed", a.ProcessClosed),
-    ("http/request/bodyDelta", http._BodyDelta),
-    ("fs/missingChanged", f.MissingChanged),
-    ("other", a.Ending),
+    ("process/output", ProcessOutput),
+    ("process/exited", ProcessExited),
+    ("process/closed", ProcessClosed),
+    ("http/request/bodyDelta", HttpBodyDelta),
+    ("fs/missingChanged", MissingChanged),
+    ("other", ReadResult),
 )
 ANSWERS = (
-    a.ReadResult,
-    a.WriteResult,
-    a.WaitResult,
-    f.ReadFileResult,
-    f.GetMetadataResult,
-    http._Result,
-    a.ErrorBody,
+    ReadResult,
+    WriteResult,
+    WaitResult,
+    ReadFileResult,
+    GetMetadataResult,
+    HttpRequestResult,
+    ErrorBody,
 )
 DEEP = b"[" * 3000 + b"]" * 3000
 OUTPUT = '{"method":"process/output","params":{"processId":"p","seq":%d,"stream":"%s","chunk":"%s"}}'
@@ -85,11 +93,11 @@ class Client:
         self.link._loop = asyncio.get_running_loop()
         self.told, self.kept = Told(), Told()
         self.process = RemoteProcess(
-            self.link, "p", closed=self.backend._closed, held=self.backend._ahead.grant(0)
+            self.link, "p", on_over=self.backend._closed, held=self.backend._ahead.grant(0)
         )
         self.backend._processes["p"] = self.backend._keys[b"p"] = self.process
         self.process.watch(self.told)
-        self.process.begin(missed=False)
+        self.process.started(missed=False)
         files, kept = self.backend.files, self._kept()
         kept.watch(self.kept)
         self.waiting = [
@@ -150,7 +158,7 @@ def _message(draw: Draw) -> bytes:
             return json.dumps({"method": method, "params": params}).encode()
         case 5 | 6 | 7:
             name = "result" if draw.byte() < 200 else "error"
-            kind = draw.pick(ANSWERS) if name == "result" else a.ErrorBody
+            kind = draw.pick(ANSWERS) if name == "result" else ErrorBody
             return json.dumps({"id": draw.below(16), name: draw.like(kind)}).encode()
         case 8:
             return json.dumps(draw.value()).encode()

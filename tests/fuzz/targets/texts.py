@@ -5,9 +5,9 @@ from __future__ import annotations
 import base64 as stdlib
 import binascii
 
-from holdfast.client.uris import path_of, uri_of
-from holdfast.dialects import base64, paths
 from holdfast.errors import BadRequest
+from holdfast.protocol import base64, paths
+from holdfast.protocol.paths import path_of, uri_of
 
 from .draw import is_tellable
 

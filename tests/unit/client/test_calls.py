@@ -1,12 +1,11 @@
-"""Calls and their answers, by number."""
+"""PendingCalls and their answers, by number."""
 
 from __future__ import annotations
 
 import msgspec
 import pytest
 
-from holdfast.client.answers import Envelope, ErrorBody
-from holdfast.client.calls import Answer, Calls, Within
+from holdfast.client.calls import Answer, Incoming, PendingCalls, Within
 from holdfast.errors import (
     BadRequest,
     FileRefused,
@@ -15,6 +14,7 @@ from holdfast.errors import (
     OutcomeUnknown,
     SessionUnknown,
 )
+from holdfast.wire.jsonrpc import ErrorBody
 
 
 class Heard:
@@ -30,7 +30,7 @@ class Heard:
 
 
 def test_a_call_is_a_message_with_a_number_of_its_own() -> None:
-    calls = Calls()
+    calls = PendingCalls()
     numbers = [calls.enter("m", {"a": number}, Heard(), repeat=True) for number in range(2)]
 
     assert [calls.send(number) for number in numbers] == [
@@ -41,49 +41,49 @@ def test_a_call_is_a_message_with_a_number_of_its_own() -> None:
 
 
 def test_an_answer_is_passed_on_once() -> None:
-    calls, heard = Calls(), Heard()
+    calls, heard = PendingCalls(), Heard()
     calls.send(calls.enter("m", None, heard, repeat=True))
 
     for _ in range(2):
-        calls.answer(Envelope(id=1, result=msgspec.Raw(b"7")))
+        calls.answer(Incoming(id=1, result=msgspec.Raw(b"7")))
 
     assert heard.answers == [b"7"]
     assert len(calls) == 0
 
 
 def test_an_error_is_passed_on_in_the_light_of_its_method() -> None:
-    calls, heard = Calls(), Heard()
+    calls, heard = PendingCalls(), Heard()
     calls.send(calls.enter("fs/copy", None, heard, repeat=True))
 
-    calls.answer(Envelope(id=1, error=ErrorBody(-32600, "no")))
+    calls.answer(Incoming(id=1, error=ErrorBody(-32600, "no")))
 
     assert heard.answers == [(FileRefused, "no")]
 
 
 @pytest.mark.parametrize("number", [2, "1", None])
 def test_an_answer_to_nobody_is_passed_over(number: int | str | None) -> None:
-    calls, heard = Calls(), Heard()
+    calls, heard = PendingCalls(), Heard()
     calls.enter("m", None, heard, repeat=True)
 
-    calls.answer(Envelope(id=number, result=msgspec.Raw(b"7")))
+    calls.answer(Incoming(id=number, result=msgspec.Raw(b"7")))
 
     assert (heard.answers, len(calls)) == ([], 1)
 
 
 def test_a_forgotten_call_is_neither_sent_nor_answered() -> None:
-    calls, heard = Calls(), Heard()
+    calls, heard = PendingCalls(), Heard()
     number = calls.enter("m", None, heard, repeat=True)
 
     calls.forget(number)
     calls.forget(number)
-    calls.answer(Envelope(id=number))
+    calls.answer(Incoming(id=number))
 
     assert list(calls.unsent()) == []
     assert heard.answers == []
 
 
 def test_after_a_break_what_may_be_repeated_waits_in_its_old_place() -> None:
-    calls = Calls()
+    calls = PendingCalls()
     heard = [Heard() for _ in range(4)]
     calls.send(calls.enter("a", None, heard[0], repeat=True))
     calls.send(calls.enter("b", None, heard[1], repeat=False))
@@ -99,7 +99,7 @@ def test_after_a_break_what_may_be_repeated_waits_in_its_old_place() -> None:
 
 def test_a_call_made_while_others_are_told_of_a_break_is_kept() -> None:
     """Whoever is told may try again at once."""
-    calls, heard = Calls(), Heard()
+    calls, heard = PendingCalls(), Heard()
     calls.send(
         calls.enter("a", None, lambda answer: calls.enter("b", None, heard, repeat=False), repeat=False)
     )
@@ -111,7 +111,7 @@ def test_a_call_made_while_others_are_told_of_a_break_is_kept() -> None:
 
 def test_at_the_end_everybody_has_an_error_of_their_own() -> None:
     """What is raised twice collects both histories."""
-    calls = Calls()
+    calls = PendingCalls()
     found: list[Answer] = []
     for _ in range(2):
         calls.enter("a", None, found.append, repeat=True)
@@ -124,7 +124,7 @@ def test_at_the_end_everybody_has_an_error_of_their_own() -> None:
 
 
 def test_a_text_that_is_none_is_refused_and_leaves_nothing() -> None:
-    calls = Calls()
+    calls = PendingCalls()
 
     with pytest.raises(BadRequest):
         calls.enter("a", {"x": "\udcff"}, Heard(), repeat=True)
@@ -132,11 +132,11 @@ def test_a_text_that_is_none_is_refused_and_leaves_nothing() -> None:
     assert len(calls) == 0
 
 
-# Calls that are given up.
+# PendingCalls that are given up.
 
 
 def test_a_call_that_was_never_sent_is_given_up_for_good() -> None:
-    calls, heard = Calls(), Heard()
+    calls, heard = PendingCalls(), Heard()
     number = calls.enter("m", None, heard, repeat=True)
 
     assert not calls.give_up(number)
@@ -144,19 +144,19 @@ def test_a_call_that_was_never_sent_is_given_up_for_good() -> None:
 
 
 def test_a_call_on_its_way_is_given_up_and_its_answer_heard() -> None:
-    calls, heard = Calls(), Heard()
+    calls, heard = PendingCalls(), Heard()
     number = calls.enter("m", None, heard, repeat=True)
     calls.send(number)
 
     assert calls.give_up(number)
-    calls.answer(Envelope(id=number, result=msgspec.Raw(b"7")))
+    calls.answer(Incoming(id=number, result=msgspec.Raw(b"7")))
 
     assert heard.answers == [b"7"]
     assert calls.give_up(number)  # It was answered.
 
 
 def test_a_call_that_was_given_up_is_not_sent_again() -> None:
-    calls, heard = Calls(), Heard()
+    calls, heard = PendingCalls(), Heard()
     number = calls.enter("m", None, heard, repeat=True)
     calls.send(number)
     calls.give_up(number)
@@ -168,7 +168,7 @@ def test_a_call_that_was_given_up_is_not_sent_again() -> None:
 
 
 def test_a_call_given_up_between_two_connections_has_no_known_outcome() -> None:
-    calls, heard = Calls(), Heard()
+    calls, heard = PendingCalls(), Heard()
     number = calls.enter("m", None, heard, repeat=True)
     calls.send(number)
     calls.broke()
@@ -198,7 +198,7 @@ def test_a_call_is_repeated_in_another_session_only_if_it_means_the_same_there(
     sent: bool,  # noqa: FBT001
     told: list[object],
 ) -> None:
-    calls, heard = Calls(), Heard()
+    calls, heard = PendingCalls(), Heard()
     number = calls.enter("m", None, heard, repeat=True, within=within)
     if sent:
         calls.send(number)

@@ -7,7 +7,7 @@ import socket
 
 import pytest
 
-from holdfast.client.link import State
+from holdfast.client.link import LinkState
 from holdfast.errors import (
     BadRequest,
     LimitReached,
@@ -17,7 +17,7 @@ from holdfast.errors import (
 )
 from tests.fakes.peer import Peer, Talk, info, peer
 from tests.fakes.process import open_files
-from tests.fakes.remote import Notes, background, linked, make_link
+from tests.fakes.remote import Notes, background, linked, make_link, raw
 from tests.fakes.server import eventually
 
 TAKE_OVER = ("sessionTakeOver",)
@@ -56,7 +56,7 @@ async def test_no_server_is_said_to_be_none() -> None:
 
     assert notes.told == [("over", str(link._lost.reason))]
     with pytest.raises(LinkLost):
-        await link.call("x", None, bytes)
+        await link.call(raw("x"), None, bytes)
     await link.aclose()
 
 
@@ -81,7 +81,7 @@ async def test_cancelling_an_opening_leaves_nothing() -> None:
 
 async def test_a_call_has_its_answer_whatever_the_order_of_answers() -> None:
     async with peer() as server, linked(server) as (link, talk, _):
-        first, second = (background(link.call(name, {"a": 1}, bytes)) for name in ("one", "two"))
+        first, second = (background(link.call(raw(name), {"a": 1}, bytes)) for name in ("one", "two"))
         one, two = await talk.hear("one"), await talk.hear("two")
         talk.answer(two, 2)
         talk.answer(one, 1)
@@ -92,7 +92,7 @@ async def test_a_call_has_its_answer_whatever_the_order_of_answers() -> None:
 
 async def test_an_error_is_raised_as_what_it_is() -> None:
     async with peer() as server, linked(server) as (link, talk, _):
-        calling = background(link.call("process/read", None, bytes))
+        calling = background(link.call(raw("process/read"), None, bytes))
         talk.refuse(await talk.hear(), -32600, "unknown process id p")
 
         with pytest.raises(UnknownProcess) as caught:
@@ -103,7 +103,7 @@ async def test_an_error_is_raised_as_what_it_is() -> None:
 async def test_an_answer_that_is_none_is_an_error_of_ours() -> None:
     """Programs catch what the library documents, not what its JSON parser raises."""
     async with peer() as server, linked(server) as (link, talk, _):
-        calling = background(link.call("x", None, _fails))
+        calling = background(link.call(raw("x"), None, _fails))
         talk.answer(await talk.hear(), {})
 
         with pytest.raises(LinkLost, match="makes no sense"):
@@ -117,23 +117,23 @@ def _fails(raw: object) -> None:
 async def test_a_text_that_is_no_unicode_is_refused_before_it_is_sent() -> None:
     async with peer() as server, linked(server) as (link, talk, _):
         with pytest.raises(BadRequest):
-            await link.call("x", {"path": "\udcff"}, bytes)
+            await link.call(raw("x"), {"path": "\udcff"}, bytes)
 
-        calling = background(link.call("y", None, bytes))
+        calling = background(link.call(raw("y"), None, bytes))
         talk.answer(await talk.hear("y"), 1)
         await calling
 
 
 async def test_a_cancelled_call_is_forgotten() -> None:
     async with peer() as server, linked(server) as (link, talk, _):
-        calling = background(link.call("x", None, bytes))
+        calling = background(link.call(raw("x"), None, bytes))
         asked = await talk.hear("x")
         calling.cancel()
         with pytest.raises(asyncio.CancelledError):
             await calling
 
         talk.answer(asked, 1)  # Nobody misses it, and nothing breaks.
-        other = background(link.call("y", None, bytes))
+        other = background(link.call(raw("y"), None, bytes))
         talk.answer(await talk.hear("y"), 2)
         assert await other == b"2"
         assert len(link._calls) == 0
@@ -143,13 +143,13 @@ async def test_a_call_that_was_cancelled_while_there_was_no_connection_is_never_
     async with peer() as server, linked(server) as (link, talk, _):
         talk.abort()
         again = await server.accept()
-        calling = background(link.call("x", None, bytes))
+        calling = background(link.call(raw("x"), None, bytes))
         asked = await again.hear()
         calling.cancel()
         again.answer(asked, {"sessionId": "s1", "environmentInfo": info()})
         assert (await again.hear())["method"] == "initialized"
 
-        other = background(link.call("y", None, bytes))
+        other = background(link.call(raw("y"), None, bytes))
         again.answer(await again.hear("y"), 2)
         await other
 
@@ -157,11 +157,11 @@ async def test_a_call_that_was_cancelled_while_there_was_no_connection_is_never_
 async def test_too_many_calls_are_refused(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("holdfast.client.link._MOST_CALLS", 2)
     async with peer() as server, linked(server) as (link, talk, _):
-        calls = [background(link.call("x", None, bytes)) for _ in range(2)]
+        calls = [background(link.call(raw("x"), None, bytes)) for _ in range(2)]
         asked = [await talk.hear("x") for _ in calls]
 
         with pytest.raises(LimitReached):
-            await link.call("x", None, bytes)
+            await link.call(raw("x"), None, bytes)
         for one in asked:
             talk.answer(one, 1)
         await asyncio.gather(*calls)
@@ -201,7 +201,7 @@ async def test_a_link_can_be_closed_at_any_moment(moment: str, monkeypatch: pyte
             elif moment != "opening":
                 await talk.shake_hands()
                 await opening
-                calling = background(link.call("x", None, bytes))
+                calling = background(link.call(raw("x"), None, bytes))
                 await talk.hear("x")
         if talk is not None and moment in ("down", "handshake", "over"):
             await _lose(moment, server, talk, notes)
@@ -216,7 +216,7 @@ async def test_a_link_can_be_closed_at_any_moment(moment: str, monkeypatch: pyte
         async with asyncio.timeout(5):
             await closing
 
-        assert link._state is State.OVER
+        assert link._state is LinkState.OVER
         assert not link._tasks
         if opening is not None and moment in ("opening", "initialize"):
             with pytest.raises(LinkLost):
@@ -262,7 +262,7 @@ async def test_what_is_owned_ends_with_the_link() -> None:
 
 async def test_a_feature_that_is_not_there_is_no_method() -> None:
     async with peer() as server, linked(server) as (link, talk, _):
-        calling = background(link.call("fs/later", None, bytes))
+        calling = background(link.call(raw("fs/later"), None, bytes))
         talk.refuse(await talk.hear(), -32601, "exec-server stub does not implement `fs/later` yet")
 
         with pytest.raises(Unsupported) as caught:

@@ -10,7 +10,7 @@ from holdfast.errors import (
 )
 from tests.fakes.peer import Peer, info, peer
 from tests.fakes.process import open_files
-from tests.fakes.remote import Notes, background, linked, make_link
+from tests.fakes.remote import Notes, background, linked, make_link, raw
 from tests.fakes.server import eventually
 
 TAKE_OVER = ("sessionTakeOver",)
@@ -47,7 +47,7 @@ async def test_a_break_at_any_moment_of_the_first_handshake_is_followed_by_anoth
 @MOMENTS
 async def test_a_break_at_any_moment_of_a_later_handshake_is_followed_by_another_attempt(moment: str) -> None:
     async with peer() as server, linked(server) as (link, talk, notes):
-        calling = background(link.call("x", None, bytes))
+        calling = background(link.call(raw("x"), None, bytes))
         await talk.hear("x")
         talk.abort()
         await _break_at(moment, server)
@@ -92,7 +92,7 @@ async def test_a_server_that_will_not_have_us_is_not_asked_again(status: bytes) 
         await notes.until("over")
         assert server.count == 2
         with pytest.raises(LinkLost):
-            await link.call("x", None, bytes)
+            await link.call(raw("x"), None, bytes)
 
 
 @pytest.mark.parametrize("answer", [b"HTTP/1.1 503 Busy\r\n\r\nlater", b"SSH-2.0\r\n\r\n"])
@@ -114,12 +114,12 @@ async def test_a_server_that_is_not_there_yet_is_asked_again(answer: bytes) -> N
 async def test_calls_go_out_again_in_their_order() -> None:
     """What was sent and not answered, and what was asked for meanwhile."""
     async with peer() as server, linked(server) as (link, talk, notes):
-        calls = [background(link.call(name, None, bytes)) for name in ("one", "two")]
+        calls = [background(link.call(raw(name), None, bytes)) for name in ("one", "two")]
         await talk.hear("one")
         await talk.hear("two")
         talk.abort()
         again = await server.accept()
-        calls += [background(link.call(name, None, bytes)) for name in ("three", "four")]
+        calls += [background(link.call(raw(name), None, bytes)) for name in ("three", "four")]
         await again.shake_hands()
 
         for name in ("one", "two", "three", "four"):
@@ -131,7 +131,7 @@ async def test_calls_go_out_again_in_their_order() -> None:
 
 async def test_what_must_not_be_repeated_is_not() -> None:
     async with peer() as server, linked(server) as (link, talk, _):
-        calling = background(link.call("process/signal", None, bytes, repeat=False))
+        calling = background(link.call(raw("process/signal"), None, bytes, repeat=False))
         await talk.hear("process/signal")
         talk.abort()
 
@@ -139,7 +139,7 @@ async def test_what_must_not_be_repeated_is_not() -> None:
             await calling
         assert caught.value.what == "process/signal"
         again = await server.welcome()
-        other = background(link.call("y", None, bytes))
+        other = background(link.call(raw("y"), None, bytes))
         again.answer(await again.hear("y"), 1)
         await other
 
@@ -148,7 +148,7 @@ async def test_what_must_not_be_repeated_is_sent_if_it_was_not() -> None:
     async with peer() as server, linked(server) as (link, talk, _):
         talk.abort()
         again = await server.accept()
-        calling = background(link.call("x", None, bytes, repeat=False))
+        calling = background(link.call(raw("x"), None, bytes, repeat=False))
         await again.shake_hands()
         again.answer(await again.hear("x"), 1)
 
@@ -158,7 +158,7 @@ async def test_what_must_not_be_repeated_is_sent_if_it_was_not() -> None:
 async def test_an_answer_that_came_before_the_break_counts() -> None:
     """Both are read at once: the answer first."""
     async with peer() as server, linked(server) as (link, talk, _):
-        calling = background(link.call("x", None, bytes, repeat=False))
+        calling = background(link.call(raw("x"), None, bytes, repeat=False))
         talk.answer(await talk.hear("x"), 7)
         talk.close()
 
@@ -193,7 +193,7 @@ async def test_a_session_that_is_still_taken_is_asked_for_again() -> None:
 
 async def test_a_session_that_is_gone_is_forgotten_and_another_one_opened() -> None:
     async with peer() as server, linked(server) as (link, talk, notes):
-        calling = background(link.call("x", None, bytes))
+        calling = background(link.call(raw("x"), None, bytes))
         await talk.hear("x")
         talk.abort()
         again = await server.accept()
@@ -210,7 +210,7 @@ async def test_a_session_that_is_gone_is_forgotten_and_another_one_opened() -> N
 
 async def test_a_server_that_refuses_for_another_reason_is_the_end() -> None:
     async with peer() as server, linked(server) as (link, talk, notes):
-        calling = background(link.call("x", None, bytes))
+        calling = background(link.call(raw("x"), None, bytes))
         await talk.hear("x")
         talk.abort()
         again = await server.accept()
@@ -223,7 +223,7 @@ async def test_a_server_that_refuses_for_another_reason_is_the_end() -> None:
 
 async def test_without_a_connection_for_long_a_link_gives_up() -> None:
     async with peer() as server, linked(server, reconnect_timeout=0.2) as (link, talk, notes):
-        calling = background(link.call("x", None, bytes))
+        calling = background(link.call(raw("x"), None, bytes))
         await talk.hear("x")
         talk.abort()
 
@@ -232,9 +232,9 @@ async def test_without_a_connection_for_long_a_link_gives_up() -> None:
             await calling
         await notes.until("over")
         with pytest.raises(LinkLost):
-            await link.call("y", None, bytes)
+            await link.call(raw("y"), None, bytes)
         failed: list[object] = []
-        assert link.ask("y", None, failed.append) == 0
+        assert link.ask(raw("y"), None, failed.append) == 0
         await eventually(lambda: failed)
         assert isinstance(failed[0], LinkLost)
 
@@ -288,7 +288,7 @@ async def test_a_server_that_gives_no_sign_of_life_is_taken_for_gone() -> None:
 async def test_noise_ends_a_connection_and_not_the_link(noise: bytes) -> None:
     """What was lost in the noise is found by resuming."""
     async with peer() as server, linked(server) as (link, talk, notes):
-        calling = background(link.call("x", None, bytes))
+        calling = background(link.call(raw("x"), None, bytes))
         await talk.hear("x")
         talk.say(noise)
         again = await server.welcome()
@@ -304,7 +304,7 @@ async def test_answers_that_nobody_waits_for_are_passed_over() -> None:
         talk.send({"id": "text", "result": 1})
         talk.send({"id": None, "result": 1})
         talk.send({"id": 7, "method": "a/request", "params": {}})
-        calling = background(link.call("x", None, bytes))
+        calling = background(link.call(raw("x"), None, bytes))
         asked = await talk.hear("x")
         talk.answer(asked, 1)
         talk.answer(asked, 2)

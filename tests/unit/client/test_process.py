@@ -157,7 +157,7 @@ async def test_a_process_without_a_terminal_has_no_size() -> None:
     async with scene() as s:
         resizing = background(s.process.resize(Size(1, 2)))
         asked = await s.talk.hear("process/resize")
-        s.talk.refuse(asked, -32600, "the process has no terminal")
+        s.talk.refuse(asked, -32600, "the process has no terminal", {"kind": "noTerminal"})
 
         with pytest.raises(NoTerminal):
             await resizing

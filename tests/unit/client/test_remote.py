@@ -123,7 +123,6 @@ async def test_everything_that_can_be_asked_for_is() -> None:
             "cwd": "file:///w%20d",
             "env": {"A": "1"},
             "tty": True,
-            "pipeStdin": False,
             "size": {"rows": 5, "cols": 6},
             "idempotent": True,
             "window": 77,

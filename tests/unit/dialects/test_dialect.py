@@ -7,8 +7,8 @@ from typing import cast
 
 import pytest
 
-from holdfast.dialects.dialect import Method, UnknownMethod, WireError
-from holdfast.errors import Refused
+from holdfast.dialects.dialect import Method, WireError
+from holdfast.errors import Refused, UnknownMethod
 
 
 def test_a_method_without_traits_is_the_plain_case() -> None:

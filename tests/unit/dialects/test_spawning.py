@@ -129,27 +129,3 @@ NO_CANDIDATES = "because:\nNo viable candidates found in PATH"
 )
 def test_a_failed_start_has_the_words_of_the_reference(error: SpawnFailed, text: str) -> None:
     assert spawning.failure_text(error) == text
-
-
-def test_a_failed_start_names_what_the_words_leave_out() -> None:
-    """A missing program and a missing directory have the same words; a client need not guess."""
-    missing = SpawnFailed(Fault.DIRECTORY, "/no\udcffé", "No such file or directory", number=2)
-
-    assert spawning.failure_data(missing) == {
-        "fault": "directory",
-        "subject": "/no\ufffdé",
-        "reason": "No such file or directory",
-        "errno": 2,
-    }
-    assert spawning.failure_data(SpawnFailed(Fault.ARGUMENT, "env", "NUL")) == {
-        "fault": "argument",
-        "subject": "env",
-        "reason": "NUL",
-    }
-
-
-def test_a_long_name_is_not_sent_back_whole() -> None:
-    """A client knows what it sent; an error of several megabytes helps nobody."""
-    data = spawning.failure_data(SpawnFailed(Fault.PROGRAM, "x" * 5_000_000, "File name too long", number=36))
-
-    assert data["subject"] == "x" * 1024

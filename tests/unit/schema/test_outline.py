@@ -8,8 +8,8 @@ import pytest
 from msgspec import NODEFAULT
 
 from holdfast.cli.schema import CATALOGS
-from holdfast.dialects.catalog import Call, Catalog
-from holdfast.dialects.shapes import Nothing, Shape
+from holdfast.dialects.catalog import Catalog, ListedMethod
+from holdfast.protocol.shapes import Nothing, Shape
 from holdfast.schema.outline import (
     Choice,
     Constant,
@@ -106,7 +106,7 @@ def test_a_choice_keeps_the_order_of_its_values() -> None:
 
 
 def calling(params: type[Shape], result: type[Shape]) -> Catalog:
-    return replace(CATALOG, calls=(Call("draw", params, result, ""),), told=())
+    return replace(CATALOG, calls=(ListedMethod("draw", params, result, ""),), told=())
 
 
 def test_a_type_that_goes_both_ways_is_refused() -> None:

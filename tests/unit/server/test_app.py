@@ -245,8 +245,18 @@ async def test_limits_are_named_in_the_refusal() -> None:
             await other.initialize()
         await other.close()
 
-    assert processes.value.data == {"limit": "processes", "value": 1, "name": "engine.processes"}
-    assert sessions.value.data == {"limit": "sessions", "value": 1, "name": "session.sessions"}
+    assert processes.value.data == {
+        "kind": "limitReached",
+        "limit": "processes",
+        "value": 1,
+        "name": "engine.processes",
+    }
+    assert sessions.value.data == {
+        "kind": "limitReached",
+        "limit": "sessions",
+        "value": 1,
+        "name": "session.sessions",
+    }
 
 
 # Telemetry.

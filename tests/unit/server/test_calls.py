@@ -226,7 +226,11 @@ async def test_a_mistake_of_ours_is_logged_answered_and_harms_nobody_else(
             await turn()
         talk.ask("plain", "b")
 
-    assert talk.channel.sent[0]["error"] == {"code": -32603, "message": f"internal error in {method}"}
+    assert talk.channel.sent[0]["error"] == {
+        "code": -32603,
+        "message": f"internal error in {method}",
+        "data": {"kind": "internalError"},
+    }
     assert talk.answers[1] == (2, "plain b")
     assert "a mistake of ours" in caplog.text
 

@@ -9,7 +9,7 @@ import pytest
 
 from holdfast.wire import jsonrpc
 from holdfast.wire.jsonrpc import Malformed, Message, Request
-from holdfast.wire.scan import MOST_VALUES
+from holdfast.wire.serde_json import MOST_VALUES
 from tests.fakes.work import peak_memory, steps
 
 

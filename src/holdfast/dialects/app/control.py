@@ -5,13 +5,20 @@ from __future__ import annotations
 from collections.abc import Coroutine
 from typing import Any
 
-from holdfast.dialects import base64
 from holdfast.dialects.scope import Starting
-from holdfast.dialects.shapes import Nothing
-from holdfast.errors import BadRequest, NoTerminal
+from holdfast.errors import BadRequest, NoTerminal, UnknownProcess
 from holdfast.model import WriteStatus
+from holdfast.protocol import base64
+from holdfast.protocol.app import (
+    CommandResizeParams,
+    CommandTerminateParams,
+    CommandWriteParams,
+    ProcessKillParams,
+    ProcessResizeParams,
+    ProcessWriteParams,
+)
+from holdfast.protocol.shapes import Nothing
 
-from . import messages as m
 from . import order
 from .endpoint import AppConversation
 from .explain import Declined
@@ -20,7 +27,7 @@ from .run import Run
 
 
 def write(
-    family: Family, talk: AppConversation, params: m.ProcessWriteParams | m.CommandWriteParams
+    family: Family, talk: AppConversation, params: ProcessWriteParams | CommandWriteParams
 ) -> Nothing | Coroutine[Any, Any, Nothing]:
     """Offer bytes to stdin, close it, or both."""
     if params.delta_base64 is None and not params.close_stdin:
@@ -55,20 +62,20 @@ def _written(run: Run, status: WriteStatus, *, close: bool) -> Nothing:
 
 
 def resize(
-    family: Family, talk: AppConversation, params: m.ProcessResizeParams | m.CommandResizeParams
+    family: Family, talk: AppConversation, params: ProcessResizeParams | CommandResizeParams
 ) -> Nothing:
     """Give a terminal another size."""
     size = order.size(family, params.size)
     run = _find(talk, family, params)
     try:
         run.process.resize_now(size)
-    except NoTerminal:
-        raise Declined("failed to resize PTY: process is not attached to a PTY") from None
+    except NoTerminal as refused:
+        raise Declined("failed to resize PTY: process is not attached to a PTY", refused) from None
     return Nothing()
 
 
 def kill(
-    family: Family, talk: AppConversation, params: m.ProcessKillParams | m.CommandTerminateParams
+    family: Family, talk: AppConversation, params: ProcessKillParams | CommandTerminateParams
 ) -> Nothing:
     """Kill a process; its result follows."""
     _find(talk, family, params).kill()
@@ -80,7 +87,7 @@ def _find(talk: AppConversation, family: Family, params: Any) -> Run:
     assert name is not None
     run = talk.scope(family).find(name)
     if run is None or isinstance(run, Starting):
-        raise Declined(family.unknown(name))
+        raise Declined(family.unknown(name), UnknownProcess(name))
     if run.exit_code is not None:
-        raise Declined(family.over(name))
+        raise Declined(family.over(name), UnknownProcess(name))
     return run

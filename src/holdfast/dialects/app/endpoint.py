@@ -16,13 +16,13 @@ from holdfast.backend import KeptBackend, Valve
 from holdfast.config import AppLimits
 from holdfast.dialects.dialect import Client, Method, WireError
 from holdfast.dialects.scope import Scope, Starting, Strays
-from holdfast.dialects.shapes import Shape
-from holdfast.errors import HoldfastError
+from holdfast.errors import HoldfastError, OutOfTurn
+from holdfast.protocol.app import AppCapabilities, AppInitializeParams, AppInitializeResult, ClientInfo
+from holdfast.protocol.shapes import Shape
 from holdfast.telemetry import Telemetry
 from holdfast.wire import jsonrpc
 from holdfast.wire.jsonrpc import Notification, Response
 
-from . import messages as m
 from .capped import Room
 from .explain import Declined, explain
 from .family import COMMAND, PROCESS, Family
@@ -114,25 +114,25 @@ class AppConversation:
 
     # The handshake.
 
-    def begin(self, params: m.InitializeParams) -> m.InitializeResult:
+    def begin(self, params: AppInitializeParams) -> AppInitializeResult:
         if self._initialized:
-            raise Declined("Already initialized")
+            raise OutOfTurn("Already initialized")
         client = params.client_info
         if _NOT_IN_A_HEADER.search(client.name):
             raise Declined(f"Invalid clientInfo.name: '{client.name}'. Must be a valid HTTP header value.")
-        wanted = params.capabilities or m.Capabilities()
+        wanted = params.capabilities or AppCapabilities()
         self._initialized = True
         self._experimental = wanted.experimental_api
         # Of a list of any length we keep what we could ever tell.
         self._silenced = NOTIFICATIONS.intersection(wanted.opt_out_notification_methods or ())
         info = self.backend.info
-        return m.InitializeResult(_user_agent(client, info.version), f"{info.home or info.cwd}/.holdfast")
+        return AppInitializeResult(_user_agent(client, info.version), f"{info.home or info.cwd}/.holdfast")
 
     def gate(self, method: Method) -> None:
         if not method.family:
             return
         if not self._initialized:
-            raise Declined("Not initialized")
+            raise OutOfTurn("Not initialized")
         if method.family.startswith("process/"):
             self.need_experimental(method.family)
 
@@ -193,6 +193,6 @@ class AppConversation:
             yield from scope
 
 
-def _user_agent(client: m.ClientInfo, version: str) -> str:
+def _user_agent(client: ClientInfo, version: str) -> str:
     system = f"{platform.system()} {platform.release()}; {platform.machine()}"
     return f"holdfast/{version} ({system}) ({client.name.strip()}; {client.version.strip()})"

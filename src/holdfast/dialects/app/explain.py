@@ -3,10 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import Any
 
-from holdfast.dialects.dialect import UnknownMethod, WireError
-from holdfast.dialects.shapes import Undecodable, printable
+from holdfast.dialects.dialect import WireError
 from holdfast.errors import (
     AuditFailed,
     BadHeader,
@@ -41,9 +39,12 @@ from holdfast.errors import (
     TooManyEntries,
     Unexpected,
     UnknownHandle,
+    UnknownMethod,
     UnknownProcess,
     Unsupported,
 )
+from holdfast.protocol.errors import data_of
+from holdfast.protocol.shapes import Undecodable
 
 INVALID_REQUEST = -32600
 INVALID_PARAMS = -32602
@@ -54,9 +55,11 @@ OVERLOADED = -32001
 class Declined(Refused):
     """A refusal in this dialect's own words."""
 
-    def __init__(self, text: str) -> None:
+    def __init__(self, text: str, error: HoldfastError | None = None) -> None:
         super().__init__(text)
         self.text = text
+        self.error = error
+        """What it is called elsewhere, for programs that read the data of the answer."""
 
     def __str__(self) -> str:
         return self.text
@@ -65,10 +68,11 @@ class Declined(Refused):
 class Failed(HoldfastError):
     """Something that was tried and did not work, in this dialect's own words."""
 
-    def __init__(self, text: str, data: Any = None) -> None:
-        super().__init__(text, data)
+    def __init__(self, text: str, error: HoldfastError) -> None:
+        super().__init__(text, error)
         self.text = text
-        self.data = data
+        self.error = error
+        """What it is called elsewhere."""
 
     def __str__(self) -> str:
         return self.text
@@ -76,41 +80,45 @@ class Failed(HoldfastError):
 
 def explain(error: HoldfastError, methods: Iterable[str]) -> WireError:
     """Code, text and data for an error."""
+    cause = error.error if isinstance(error, Declined | Failed) else None
+    return WireError(*_code_and_text(error, methods), data_of(cause or error))
+
+
+def _code_and_text(error: HoldfastError, methods: Iterable[str]) -> tuple[int, str]:
     match error:
         case UnknownMethod(method=method):
             known = ", ".join(f"`{name}`" for name in methods)
             text = f"Invalid request: unknown variant `{method}`, expected one of {known}"
-            return WireError(INVALID_REQUEST, text)
+            return INVALID_REQUEST, text
         case Undecodable():
-            return WireError(INVALID_REQUEST, f"Invalid request: {error}")
+            return INVALID_REQUEST, f"Invalid request: {error}"
         case BadRequest() | BadUrl() | BadHeader():
-            return WireError(INVALID_PARAMS, str(error))
-        case LimitReached(limit=limit, value=value, name=name):
-            data = {"limit": limit, "value": value} | ({"name": name} if name else {})
-            return WireError(OVERLOADED, "Server overloaded; retry later.", data)
-        case Forbidden(what=what, subject=subject):
-            return WireError(INVALID_REQUEST, str(error), {"forbidden": what, "subject": printable(subject)})
+            return INVALID_PARAMS, str(error)
+        case LimitReached():
+            return OVERLOADED, "Server overloaded; retry later."
+        case Forbidden():
+            return INVALID_REQUEST, str(error)
         case AuditFailed() | HostUnfit():
-            return WireError(INTERNAL_ERROR, str(error))
-        case Failed(data=data):
-            return WireError(INTERNAL_ERROR, str(error), data)
+            return INTERNAL_ERROR, str(error)
+        case Failed():
+            return INTERNAL_ERROR, str(error)
         case Declined() | Unsupported() | OutOfTurn() | SandboxUnavailable() | RequestCancelled():
-            return WireError(INVALID_REQUEST, str(error))
+            return INVALID_REQUEST, str(error)
         # The methods put these into the words of their family; what they missed is still no riddle.
         case NameTaken() | UnknownProcess() | StillStarting() | StartCancelled() | NoTerminal():
-            return WireError(INVALID_REQUEST, str(error))
+            return INVALID_REQUEST, str(error)
         case SpawnFailed() | StdinFailed() | SignalFailed() | HttpFailed():
-            return WireError(INTERNAL_ERROR, str(error))
+            return INTERNAL_ERROR, str(error)
         # There are no files here.
         case FileFailed() | FileUnsupported() | TooManyEntries():
-            return WireError(INTERNAL_ERROR, str(error))
+            return INTERNAL_ERROR, str(error)
         case FileRefused() | UnknownHandle() | HandleTaken():
-            return WireError(INVALID_REQUEST, str(error))
+            return INVALID_REQUEST, str(error)
         # Of a backend that is itself a client of another server.
         case LinkLost() | OutcomeUnknown() | ProcessLost() | OutputGap() | Unexpected():
-            return WireError(INTERNAL_ERROR, str(error))
+            return INTERNAL_ERROR, str(error)
         # There are no sessions here.
         case SessionBusy() | SessionUnknown() | Refused():
-            return WireError(INVALID_REQUEST, str(error))
+            return INVALID_REQUEST, str(error)
         case _:
-            return WireError(INTERNAL_ERROR, str(error))
+            return INTERNAL_ERROR, str(error)

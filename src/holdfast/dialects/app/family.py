@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from functools import partial
 from typing import Any
 
-from holdfast.wire.complaint import quote
+from holdfast.wire.serde import quote
 
 
 @dataclass(frozen=True, slots=True)

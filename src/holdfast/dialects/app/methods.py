@@ -1,4 +1,4 @@
-"""The methods of the app dialects."""
+"""The methods and notifications of the app dialects, as one table."""
 
 from __future__ import annotations
 
@@ -6,53 +6,92 @@ from collections.abc import Callable
 from functools import partial
 from typing import Any, TypeVar
 
+from holdfast.dialects.catalog import Catalog, Notice, listed, notice
 from holdfast.dialects.dialect import Method
 from holdfast.dialects.endpoints import Services
-from holdfast.value import replace
+from holdfast.protocol.app import (
+    EXEC,
+    EXEC_RESIZE,
+    EXEC_TERMINATE,
+    EXEC_WRITE,
+    INITIALIZE,
+    KILL,
+    RESIZE_PTY,
+    SPAWN,
+    WRITE_STDIN,
+    AppInitializeParams,
+    AppInitializeResult,
+    AppProcessExited,
+    CommandDelta,
+    ProcessDelta,
+    decode_params,
+)
+from holdfast.protocol.shapes import Signature
 
-from . import messages as m
 from .control import kill, resize, write
 from .endpoint import AppConversation, AppEndpoint
 from .family import COMMAND, PROCESS, Family
 from .starting import execute, spawn
 
-T = TypeVar("T")
+P = TypeVar("P")
+R = TypeVar("R")
 
 
-def initialize(talk: AppConversation, params: m.InitializeParams) -> m.InitializeResult:
+def initialize(talk: AppConversation, params: AppInitializeParams) -> AppInitializeResult:
     """Begin the conversation."""
     return talk.begin(params)
 
 
-def _method(family: Family, kind: type[T], handle: Callable[..., Any], **facts: Any) -> Method:
+def _method(
+    signature: Signature[P, R], handle: Callable[..., Any], family: str = "", **traits: Any
+) -> Method:
+    assert signature.params is not None
+    decode = partial(decode_params, kind=signature.params)
+    return Method(decode, handle, family, signature=signature, **traits)
+
+
+def _about(family: Family, signature: Signature[P, R], handle: Callable[..., Any], **traits: Any) -> Method:
+    """A row about one process; in error texts it goes by its own name."""
+
     def name_of(params: Any) -> str | None:
         # Names of the two families are apart, also while their processes start.
         name = family.name(params)
         return None if name is None else f"{family.noun} {name}"
 
-    return Method(decode=partial(m.decode_params, kind=kind), handle=handle, name_of=name_of, **facts)
+    return _method(signature, handle, signature.name, name_of=name_of, **traits)
 
 
-def _control(family: Family, kind: type[T], handle: Callable[..., Any], **facts: Any) -> Method:
-    return _method(family, kind, partial(handle, family), **facts)
+def _control(family: Family, signature: Signature[P, R], handle: Callable[..., Any], **traits: Any) -> Method:
+    return _about(family, signature, partial(handle, family), **traits)
 
 
-_TABLE = {
-    "process/spawn": _method(PROCESS, m.SpawnParams, spawn, starts=True, waits=True),
-    "process/writeStdin": _control(PROCESS, m.ProcessWriteParams, write, waits=True),
-    "process/resizePty": _control(PROCESS, m.ProcessResizeParams, resize),
-    "process/kill": _control(PROCESS, m.ProcessKillParams, kill),
-    "command/exec": _method(COMMAND, m.ExecParams, execute, starts=True, waits=True),
-    "command/exec/write": _control(COMMAND, m.CommandWriteParams, write, waits=True),
-    "command/exec/resize": _control(COMMAND, m.CommandResizeParams, resize),
-    "command/exec/terminate": _control(COMMAND, m.CommandTerminateParams, kill),
-}
+_ROWS = (
+    _method(INITIALIZE, initialize),
+    _about(PROCESS, SPAWN, spawn, starts=True, waits=True),
+    _control(PROCESS, WRITE_STDIN, write, waits=True),
+    _control(PROCESS, RESIZE_PTY, resize),
+    _control(PROCESS, KILL, kill),
+    _about(COMMAND, EXEC, execute, starts=True, waits=True),
+    _control(COMMAND, EXEC_WRITE, write, waits=True),
+    _control(COMMAND, EXEC_RESIZE, resize),
+    _control(COMMAND, EXEC_TERMINATE, kill),
+)
 
-METHODS = {
-    "initialize": Method(decode=partial(m.decode_params, kind=m.InitializeParams), handle=initialize),
-    **{name: replace(method, family=name) for name, method in _TABLE.items()},
-}
-"""Every method but ``initialize`` goes by its own name in error texts."""
+METHODS: dict[str, Method] = {each.signature.name: each for each in _ROWS if each.signature is not None}
+
+CATALOG = Catalog(
+    name="app",
+    title="The app endpoint of holdfast",
+    calls=listed(METHODS),
+    heard=(Notice("initialized", None, "Changes nothing: the answer to ``initialize`` is enough."),),
+    told=(
+        notice(PROCESS.delta, ProcessDelta),
+        notice("process/exited", AppProcessExited),
+        notice(COMMAND.delta, CommandDelta),
+    ),
+    base64=frozenset({"deltaBase64"}),
+    stamped=True,
+)
 
 
 def make_endpoint(services: Services) -> AppEndpoint:

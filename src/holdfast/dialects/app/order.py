@@ -14,9 +14,9 @@ from msgspec import UNSET
 from holdfast.config import AppLimits
 from holdfast.errors import BadRequest
 from holdfast.model import EnvironmentPolicy, HostInfo, Inherit, Size, Spec
+from holdfast.protocol.app import AnySize, ExecParams, SpawnParams
 from holdfast.value import replace
 
-from . import messages as m
 from . import policy
 from .explain import Declined
 from .family import COMMAND, PROCESS, Family
@@ -60,7 +60,7 @@ class Order:
     """The client wants more than we would keep, and must be told if that is not what it gets."""
 
 
-def process(params: m.SpawnParams, limits: AppLimits) -> Order:
+def process(params: SpawnParams, limits: AppLimits) -> Order:
     """Read ``process/spawn``.
 
     Raises:
@@ -80,7 +80,7 @@ def process(params: m.SpawnParams, limits: AppLimits) -> Order:
     )
 
 
-def command(params: m.ExecParams, info: HostInfo, limits: AppLimits) -> Order:
+def command(params: ExecParams, info: HostInfo, limits: AppLimits) -> Order:
     """Read ``command/exec``.
 
     Raises:
@@ -116,7 +116,7 @@ def command(params: m.ExecParams, info: HostInfo, limits: AppLimits) -> Order:
     return Order(spec, terms, whole=params.disable_output_cap or terms.cap != cap)
 
 
-def _check_terminal(family: Family, params: m.SpawnParams | m.ExecParams) -> None:
+def _check_terminal(family: Family, params: SpawnParams | ExecParams) -> None:
     if params.size is not None and not params.tty:
         raise BadRequest(family.size_without_terminal())
 
@@ -126,7 +126,7 @@ def _check_timeout(family: Family, timeout: int | None) -> None:
         raise BadRequest(family.negative_timeout(timeout))
 
 
-def size(family: Family, size: m.AnySize | None) -> Size:
+def size(family: Family, size: AnySize | None) -> Size:
     """The size of a terminal."""
     if size is None:
         return Size()
@@ -135,7 +135,7 @@ def size(family: Family, size: m.AnySize | None) -> Size:
     return Size(size.rows, size.cols)
 
 
-def _spec(family: Family, params: m.SpawnParams | m.ExecParams, cwd: str, env: dict[str, str | None]) -> Spec:
+def _spec(family: Family, params: SpawnParams | ExecParams, cwd: str, env: dict[str, str | None]) -> Spec:
     return Spec(
         argv=params.command,
         cwd=cwd,
@@ -148,7 +148,7 @@ def _spec(family: Family, params: m.SpawnParams | m.ExecParams, cwd: str, env: d
 
 
 def _terms(
-    params: m.SpawnParams | m.ExecParams,
+    params: SpawnParams | ExecParams,
     limits: AppLimits,
     *,
     timeout: int | None,

@@ -12,9 +12,9 @@ import msgspec
 from msgspec import UNSET
 
 from holdfast.dialects.dialect import LongResult, Pause
-from holdfast.dialects.shapes import Shape
+from holdfast.protocol.app import AppProcessExited, ExecResult
+from holdfast.protocol.shapes import Shape
 
-from . import messages as m
 from .capped import Capped
 from .run import Run
 from .text import decode, pieces
@@ -33,7 +33,7 @@ def is_long(run: Run) -> bool:
     return len(run.stdout.kept()) + len(run.stderr.kept()) > _AT_ONCE
 
 
-def exited(name: str, run: Run) -> m.ProcessExited:
+def exited(name: str, run: Run) -> AppProcessExited:
     """Of a process that was spawned."""
     return _exited(name, run, _text(run, run.stdout), _text(run, run.stderr))
 
@@ -48,9 +48,9 @@ def exited_long(
     return _long(run, _exited(name, run, "", ""), before, behind, on_begin)
 
 
-def _exited(name: str, run: Run, stdout: str, stderr: str) -> m.ProcessExited:
+def _exited(name: str, run: Run, stdout: str, stderr: str) -> AppProcessExited:
     assert run.exit_code is not None
-    return m.ProcessExited(
+    return AppProcessExited(
         process_handle=name,
         exit_code=run.exit_code,
         output_drain_timed_out=run.drain_timed_out,
@@ -61,7 +61,7 @@ def _exited(name: str, run: Run, stdout: str, stderr: str) -> m.ProcessExited:
     )
 
 
-def of_command(run: Run, *, whole: bool) -> m.ExecResult:
+def of_command(run: Run, *, whole: bool) -> ExecResult:
     """``whole`` if the client wanted everything: then it must be told if that is not what it gets."""
     return _of_command(run, _text(run, run.stdout), _text(run, run.stderr), whole=whole)
 
@@ -70,9 +70,9 @@ def of_command_long(run: Run, *, whole: bool) -> LongResult:
     return _long(run, _of_command(run, "", "", whole=whole))
 
 
-def _of_command(run: Run, stdout: str, stderr: str, *, whole: bool) -> m.ExecResult:
+def _of_command(run: Run, stdout: str, stderr: str, *, whole: bool) -> ExecResult:
     assert run.exit_code is not None
-    return m.ExecResult(
+    return ExecResult(
         exit_code=run.exit_code,
         stdout=stdout,
         stderr=stderr,

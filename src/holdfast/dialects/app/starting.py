@@ -10,14 +10,15 @@ from typing import Any
 import msgspec
 
 from holdfast import tracing
-from holdfast.dialects import base64, spawning
+from holdfast.dialects import spawning
 from holdfast.dialects.dialect import LongResult
 from holdfast.dialects.scope import Scope, Starting
-from holdfast.dialects.shapes import Nothing, camel
 from holdfast.errors import NameTaken, SpawnFailed, StartCancelled
 from holdfast.model import Stream
+from holdfast.protocol import base64
+from holdfast.protocol.app import ExecParams, ExecResult, SpawnParams
+from holdfast.protocol.shapes import Nothing, camel
 
-from . import messages as m
 from . import order, results
 from .endpoint import AppConversation, around
 from .explain import Declined, Failed
@@ -30,7 +31,7 @@ _encode = msgspec.json.Encoder().encode
 _EXITED = "process/exited"
 
 
-def spawn(talk: AppConversation, params: m.SpawnParams) -> Coroutine[Any, Any, Nothing]:
+def spawn(talk: AppConversation, params: SpawnParams) -> Coroutine[Any, Any, Nothing]:
     """Start a process.  The answer comes once it runs, before anything it says."""
     placed = order.process(params, talk.endpoint.limits)
     return _spawn(talk, placed, _reserve(talk.processes, PROCESS, params.process_handle))
@@ -56,8 +57,8 @@ async def _spawn(talk: AppConversation, placed: Order, starting: Starting) -> No
 
 
 def execute(
-    talk: AppConversation, params: m.ExecParams
-) -> Coroutine[Any, Any, asyncio.Future[m.ExecResult | LongResult]]:
+    talk: AppConversation, params: ExecParams
+) -> Coroutine[Any, Any, asyncio.Future[ExecResult | LongResult]]:
     """Run a command.  The answer comes when it is over."""
     if params.permission_profile is not None:
         talk.need_experimental("command/exec.permissionProfile")
@@ -73,8 +74,8 @@ def execute(
 
 async def _execute(
     talk: AppConversation, scope: Scope[Run], placed: Order, starting: Starting
-) -> asyncio.Future[m.ExecResult | LongResult]:
-    answer: asyncio.Future[m.ExecResult | LongResult] = talk.endpoint.loop.create_future()
+) -> asyncio.Future[ExecResult | LongResult]:
+    answer: asyncio.Future[ExecResult | LongResult] = talk.endpoint.loop.create_future()
 
     def on_over(run: Run) -> bool:
         scope.release(starting.name)
@@ -92,8 +93,8 @@ async def _execute(
 def _reserve(scope: Scope[Run], family: Family, name: str) -> Starting:
     try:
         return scope.reserve(name)
-    except NameTaken:
-        raise Declined(family.taken(name)) from None
+    except NameTaken as taken:
+        raise Declined(family.taken(name), taken) from None
 
 
 async def _start(
@@ -110,9 +111,9 @@ async def _start(
         process = await spawning.start(talk.backend, placed.spec, scope, starting)
     except SpawnFailed as failed:
         text = family.not_started(spawning.failure_text(failed))
-        raise Failed(text, spawning.failure_data(failed)) from None
+        raise Failed(text, failed) from None
     except StartCancelled as cancelled:
-        raise Failed(family.not_started(str(cancelled))) from None
+        raise Failed(family.not_started(str(cancelled)), cancelled) from None
     # From here to the answer nothing waits, so nothing can be told in between.
     started, span = endpoint.loop.time(), tracing.begin(tracing.PROCESS)
 

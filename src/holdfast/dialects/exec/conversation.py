@@ -9,6 +9,7 @@ from enum import Enum
 
 from holdfast.dialects.dialect import Breach, Client, Method, WireError
 from holdfast.errors import HoldfastError, LimitReached, OutOfTurn
+from holdfast.protocol.errors import MALFORMED
 from holdfast.wire import jsonrpc
 from holdfast.wire.jsonrpc import Notification, Response
 
@@ -181,7 +182,9 @@ class ExecConversation:
             source = "JSON-RPC message from exec-server stdio"
         else:
             source = f"websocket JSON-RPC message from exec-server websocket {self.client.peer}"
-        return jsonrpc.error(jsonrpc.UNPARSED, INVALID_REQUEST, f"failed to parse {source}: {detail}")
+        return jsonrpc.error(
+            jsonrpc.UNPARSED, INVALID_REQUEST, f"failed to parse {source}: {detail}", MALFORMED
+        )
 
     def explain(self, error: HoldfastError) -> WireError:
         return explain(error)

@@ -9,20 +9,16 @@ from typing import Any, Protocol
 import msgspec
 
 from holdfast.backend import KeptBackend, KeptProcess, Valve
-from holdfast.dialects import base64
 from holdfast.dialects.dialect import Client
 from holdfast.model import Chunk, Exit, Leftovers, Stream
+from holdfast.protocol import events
 from holdfast.tracing import Span
 from holdfast.value import value
 
-from . import describe
 from .retention import Retention
 from .window import Clock, Window, WindowSnapshot
 
 _encode = msgspec.json.Encoder().encode
-
-_SMALL = 4096
-"""Chunks below this are put into the message at once; larger ones are not copied again."""
 
 
 class Home(Protocol):
@@ -183,47 +179,22 @@ class Notifier:
 
     def output(self, chunk: Chunk) -> None:
         client = self._home.client
-        if client is None:
-            return
-        # Comparing is faster than any look-up by an enum's member.
-        stream = chunk.stream
-        word = b"stdout" if stream is Stream.STDOUT else b"stderr" if stream is Stream.STDERR else b"pty"
-        data = base64.encode(chunk.data)
-        if len(data) < _SMALL:
-            client.send(
-                b'{"method":"process/output","params":{"processId":%b,"seq":%d,"stream":"%b","chunk":"%b"}}'
-                % (self._name, chunk.seq, word, data)
-            )
-        else:
-            client.send(
-                b'{"method":"process/output","params":{"processId":%b,"seq":%d,"stream":"%b","chunk":"'
-                % (self._name, chunk.seq, word),
-                data,
-                b'"}}',
-            )
+        if client is not None:
+            client.send(*events.output(self._name, chunk))
 
     def ended(self, stream: Stream) -> None:
         pass  # Clients of this dialect are not notified of the end of a single stream.
 
     def exited(self, seq: int, exit: Exit) -> None:  # noqa: A002  (what it is called everywhere)
-        client, extended = self._home.client, self._home.extended
+        client = self._home.client
         if client is not None:
-            client.send(
-                b'{"method":"process/exited","params":{"processId":%b,"seq":%d,"exitCode":%d,%b%b}}'
-                % (
-                    self._name,
-                    seq,
-                    exit.code,
-                    describe.of_denied(exit, extended=extended),
-                    describe.of_exit(exit, extended=extended),
-                )
-            )
+            client.send(events.exited(self._name, seq, exit, extended=self._home.extended))
         self._owner.exited(self._entry, exit)
 
     def closed(self, seq: int) -> None:
         client = self._home.client
         if client is not None:
-            client.send(b'{"method":"process/closed","params":{"processId":%b,"seq":%d}}' % (self._name, seq))
+            client.send(events.closed(self._name, seq))
         self._entry.window = None
         self._owner.closed(self._entry)
 
@@ -251,7 +222,7 @@ class ArchivedEntry(bytes):
         if process is None:
             return None
         request = entry.request
-        head, state = describe.head(entry.name, request.about), describe.state(entry.process)
+        head, state = events.listed_head(entry.name, request.about), events.listed_state(entry.process)
         data = marshal.dumps(
             (key, entry.name, entry.terminated, request.fingerprint, request.sandboxed, process)
         )
@@ -283,7 +254,7 @@ class ArchivedEntry(bytes):
     def restore(self, home: Home, backend: KeptBackend, owner: EntryOwner) -> Entry:
         """The entry as it was."""
         _, name, terminated, fingerprint, sandboxed, process = self._load()
-        about = self.listed[0].removeprefix(describe.head(name, b"")[:-1]).removesuffix(b",")
+        about = self.listed[0].removeprefix(events.listed_head(name, b"")[:-1]).removesuffix(b",")
         entry = Entry(
             home,
             name,

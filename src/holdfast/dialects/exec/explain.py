@@ -5,9 +5,8 @@ from __future__ import annotations
 import errno
 import os
 
-from holdfast.dialects.dialect import UnknownMethod, WireError
-from holdfast.dialects.shapes import Undecodable, printable
-from holdfast.dialects.spawning import failure_data, failure_text
+from holdfast.dialects.dialect import WireError
+from holdfast.dialects.spawning import failure_text
 from holdfast.errors import (
     AuditFailed,
     BadHeader,
@@ -44,9 +43,12 @@ from holdfast.errors import (
     TooManyEntries,
     Unexpected,
     UnknownHandle,
+    UnknownMethod,
     UnknownProcess,
     Unsupported,
 )
+from holdfast.protocol.errors import data_of
+from holdfast.protocol.shapes import Undecodable
 
 INVALID_REQUEST = -32600
 METHOD_NOT_FOUND = -32601
@@ -73,70 +75,72 @@ _FILE_WORDS = {
 
 def explain(error: HoldfastError) -> WireError:
     """Code, text and data for an error."""
+    return WireError(*_code_and_text(error), data_of(error))
+
+
+def _code_and_text(error: HoldfastError) -> tuple[int, str]:
     match error:
         case UnknownMethod(method=method):
-            return WireError(METHOD_NOT_FOUND, f"exec-server stub does not implement `{method}` yet")
+            return METHOD_NOT_FOUND, f"exec-server stub does not implement `{method}` yet"
         case BadUrl(reason=reason):
-            return WireError(INVALID_PARAMS, f"http/request url is invalid: {reason}")
+            return INVALID_PARAMS, f"http/request url is invalid: {reason}"
         case BadHeader():
-            return WireError(INVALID_PARAMS, _header_text(error))
-        case HttpFailed(fault=fault, reason=reason):
-            return WireError(INTERNAL_ERROR, http_text(error), {"fault": fault.value, "reason": reason})
+            return INVALID_PARAMS, _header_text(error)
+        case HttpFailed():
+            return INTERNAL_ERROR, http_text(error)
         case Undecodable() | BadRequest() | Unsupported() | SandboxUnavailable():
-            return WireError(INVALID_PARAMS, str(error))
+            return INVALID_PARAMS, str(error)
         case OutOfTurn() | NoTerminal() | RequestCancelled():
-            return WireError(INVALID_REQUEST, str(error))
+            return INVALID_REQUEST, str(error)
         case UnknownProcess(name=name):
-            return WireError(INVALID_REQUEST, f"unknown process id {name}")
+            return INVALID_REQUEST, f"unknown process id {name}"
         case NameTaken(name=name):
-            return WireError(INVALID_REQUEST, f"process {name} already exists")
+            return INVALID_REQUEST, f"process {name} already exists"
         case StillStarting(name=name):
-            return WireError(INVALID_REQUEST, f"process id {name} is starting")
+            return INVALID_REQUEST, f"process id {name} is starting"
         case StartCancelled(name=name):
-            return WireError(INVALID_REQUEST, f"process {name} start was cancelled")
+            return INVALID_REQUEST, f"process {name} start was cancelled"
         case FileFailed(number=number):
-            return WireError(_FILE_CODES.get(number, INTERNAL_ERROR), file_text(number))
+            return _FILE_CODES.get(number, INTERNAL_ERROR), file_text(number)
         case FileRefused():
-            return WireError(INVALID_REQUEST, str(error))
+            return INVALID_REQUEST, str(error)
         case FileUnsupported():
-            return WireError(INTERNAL_ERROR, str(error))
+            return INTERNAL_ERROR, str(error)
         case TooManyEntries(count=count, limit=limit):
-            return WireError(INTERNAL_ERROR, f"fs/readDirectory returned {count} entries; limit is {limit}")
+            return INTERNAL_ERROR, f"fs/readDirectory returned {count} entries; limit is {limit}"
         case UnknownHandle(name=name):
-            return WireError(NOT_FOUND, f"unknown file handle `{name}`")
+            return NOT_FOUND, f"unknown file handle `{name}`"
         case HandleTaken(name=name):
-            return WireError(INVALID_REQUEST, f"file handle `{name}` already exists")
+            return INVALID_REQUEST, f"file handle `{name}` already exists"
         case SessionUnknown(session=session):
-            return WireError(INVALID_REQUEST, f"unknown session id {session}")
+            return INVALID_REQUEST, f"unknown session id {session}"
         case SessionBusy(session=session):
-            return WireError(SESSION_ATTACHED, f"session {session} is already attached to another connection")
+            return SESSION_ATTACHED, f"session {session} is already attached to another connection"
         case SpawnFailed():
-            return WireError(INTERNAL_ERROR, failure_text(error), failure_data(error))
+            return INTERNAL_ERROR, failure_text(error)
         case StdinFailed():
-            return WireError(INTERNAL_ERROR, "failed to write to process stdin")
+            return INTERNAL_ERROR, "failed to write to process stdin"
         case SignalFailed(reason=reason):
-            return WireError(INTERNAL_ERROR, f"failed to signal process: {reason}")
+            return INTERNAL_ERROR, f"failed to signal process: {reason}"
         case LimitReached():
             return _limit(error)
         case AuditFailed() | HostUnfit():
-            return WireError(INTERNAL_ERROR, str(error))
-        case Forbidden(what=what, subject=subject):
-            return WireError(INVALID_REQUEST, str(error), {"forbidden": what, "subject": printable(subject)})
+            return INTERNAL_ERROR, str(error)
+        case Forbidden():
+            return INVALID_REQUEST, str(error)
         case LinkLost() | OutcomeUnknown() | ProcessLost() | OutputGap() | Unexpected():
             # Of a backend that is itself a client of another server.
-            return WireError(INTERNAL_ERROR, str(error))
+            return INTERNAL_ERROR, str(error)
         case Refused():
-            return WireError(INVALID_REQUEST, str(error))
+            return INVALID_REQUEST, str(error)
         case _:
-            return WireError(INTERNAL_ERROR, str(error))
+            return INTERNAL_ERROR, str(error)
 
 
-def _limit(error: LimitReached) -> WireError:
-    data = {"limit": error.limit, "value": error.value} | ({"name": error.name} if error.name else {})
+def _limit(error: LimitReached) -> tuple[int, str]:
     if error.name == "file.handles":  # The one for which the protocol has words.
-        text = f"at most {error.value} file handles may be open per connection"
-        return WireError(INVALID_REQUEST, text, data)
-    return WireError(INTERNAL_ERROR, str(error), data)
+        return INVALID_REQUEST, f"at most {error.value} file handles may be open per connection"
+    return INTERNAL_ERROR, str(error)
 
 
 def file_text(number: int) -> str:

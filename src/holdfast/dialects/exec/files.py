@@ -6,25 +6,45 @@ import os
 from collections.abc import AsyncGenerator
 
 from holdfast.config import FileLimits
-from holdfast.dialects import base64, paths
 from holdfast.dialects.dialect import LongResult
-from holdfast.dialects.shapes import Nothing
 from holdfast.errors import BadRequest, FileRefused
 from holdfast.files import DirEntry, Files, OpenFile, WalkTerms
+from holdfast.protocol import base64, paths
+from holdfast.protocol.files import (
+    CanonicalizeParams,
+    CanonicalizeResult,
+    CopyParams,
+    CreateDirectoryParams,
+    DirectoryEntry,
+    FoundEntry,
+    FoundError,
+    GetMetadataParams,
+    GetMetadataResult,
+    ReadDirectoryParams,
+    ReadDirectoryResult,
+    ReadFileParams,
+    RemoveParams,
+    WalkKind,
+    WalkOptions,
+    WalkParams,
+    WalkResult,
+    WriteFileParams,
+)
+from holdfast.protocol.sandbox import sandbox_of
+from holdfast.protocol.shapes import Nothing
 from holdfast.wire.jsonrpc import JsonParts
 
-from . import file_messages as m
 from .conversation import ExecConversation
+from .decoding import Located, local
 from .explain import file_text
 from .path_locks import PathLock
-from .sandboxing import sandbox_of
 
 
 def _follows(wish: bool | None) -> bool:  # noqa: FBT001
     return wish is not False
 
 
-async def read_file(talk: ExecConversation, request: m.Located[m.ReadFileParams]) -> JsonParts | LongResult:
+async def read_file(talk: ExecConversation, request: Located[ReadFileParams]) -> JsonParts | LongResult:
     """Read a regular file."""
     params, limits = request.params, talk.endpoint.file_limits
     sandbox = sandbox_of(params.sandbox, None, talk.endpoint.sandbox_limits)
@@ -69,7 +89,7 @@ async def _pieces(file: OpenFile, limits: FileLimits) -> AsyncGenerator[bytes, N
             return
 
 
-async def write_file(talk: ExecConversation, request: m.Located[m.WriteFileParams]) -> Nothing:
+async def write_file(talk: ExecConversation, request: Located[WriteFileParams]) -> Nothing:
     """Make a file of these bytes, or put them into the one that is there, in place."""
     params = request.params
     sandbox = sandbox_of(params.sandbox, None, talk.endpoint.sandbox_limits)
@@ -85,7 +105,7 @@ async def write_file(talk: ExecConversation, request: m.Located[m.WriteFileParam
     return Nothing()
 
 
-async def create_directory(talk: ExecConversation, request: m.Located[m.CreateDirectoryParams]) -> Nothing:
+async def create_directory(talk: ExecConversation, request: Located[CreateDirectoryParams]) -> Nothing:
     """Make a directory, with all above it unless told otherwise."""
     params = request.params
     sandbox = sandbox_of(params.sandbox, None, talk.endpoint.sandbox_limits)
@@ -100,16 +120,14 @@ async def create_directory(talk: ExecConversation, request: m.Located[m.CreateDi
     return Nothing()
 
 
-async def get_metadata(
-    talk: ExecConversation, request: m.Located[m.GetMetadataParams]
-) -> m.GetMetadataResult:
+async def get_metadata(talk: ExecConversation, request: Located[GetMetadataParams]) -> GetMetadataResult:
     """Tell what is at a path."""
     params = request.params
     sandbox = sandbox_of(params.sandbox, None, talk.endpoint.sandbox_limits)
     path = request.path
     async with talk.files.locks.hold(path):
         facts = await _files(talk).metadata(path, follow=_follows(params.follow_symlinks), sandbox=sandbox)
-    return m.GetMetadataResult(
+    return GetMetadataResult(
         is_directory=facts.directory,
         is_file=facts.file,
         is_symlink=facts.link,
@@ -119,33 +137,31 @@ async def get_metadata(
     )
 
 
-async def canonicalize(
-    talk: ExecConversation, request: m.Located[m.CanonicalizeParams]
-) -> m.CanonicalizeResult:
+async def canonicalize(talk: ExecConversation, request: Located[CanonicalizeParams]) -> CanonicalizeResult:
     """Tell the path of something that is there without symbolic links."""
     sandbox = sandbox_of(request.params.sandbox, None, talk.endpoint.sandbox_limits)
     path = request.path
     async with talk.files.locks.hold(path):
-        return m.CanonicalizeResult(paths.to_uri(await _files(talk).canonical(path, sandbox=sandbox)))
+        return CanonicalizeResult(paths.to_uri(await _files(talk).canonical(path, sandbox=sandbox)))
 
 
 async def read_directory(
-    talk: ExecConversation, request: m.Located[m.ReadDirectoryParams]
-) -> m.ReadDirectoryResult:
+    talk: ExecConversation, request: Located[ReadDirectoryParams]
+) -> ReadDirectoryResult:
     """List a directory."""
     sandbox = sandbox_of(request.params.sandbox, None, talk.endpoint.sandbox_limits)
     path = request.path
     async with talk.files.locks.hold(path):
         entries = await _files(talk).list(path, sandbox=sandbox)
-    return m.ReadDirectoryResult([_entry(path, entry) for entry in entries])
+    return ReadDirectoryResult([_entry(path, entry) for entry in entries])
 
 
-def _entry(directory: str, entry: DirEntry) -> m.DirectoryEntry:
+def _entry(directory: str, entry: DirEntry) -> DirectoryEntry:
     name = entry.name
     if name.isascii() or (shown := _shown(name)) == name:
-        return m.DirectoryEntry(name, entry.directory, entry.file)
+        return DirectoryEntry(name, entry.directory, entry.file)
     uri = paths.to_uri(os.path.join(directory, name))
-    return m.DirectoryEntry(shown, entry.directory, entry.file, uri)
+    return DirectoryEntry(shown, entry.directory, entry.file, uri)
 
 
 def _shown(name: str) -> str:
@@ -153,24 +169,24 @@ def _shown(name: str) -> str:
     return name.encode("utf-8", "surrogateescape").decode("utf-8", "replace")
 
 
-async def walk(talk: ExecConversation, request: m.Located[m.WalkParams]) -> m.WalkResult:
+async def walk(talk: ExecConversation, request: Located[WalkParams]) -> WalkResult:
     """List what is below a directory, level by level."""
     sandbox = sandbox_of(request.params.sandbox, None, talk.endpoint.sandbox_limits)
     path = request.path
     terms = _terms(request.params.options, talk.endpoint.file_limits)
     async with talk.files.locks.hold(path):
         found = await _files(talk).walk(path, terms, sandbox=sandbox)
-    return m.WalkResult(
-        [m.FoundEntry(entry.path, _KINDS[entry.directory]) for entry in found.entries],
-        [m.FoundError(error.path, file_text(error.number)) for error in found.errors],
+    return WalkResult(
+        [FoundEntry(entry.path, _KINDS[entry.directory]) for entry in found.entries],
+        [FoundError(error.path, file_text(error.number)) for error in found.errors],
         found.truncated,
     )
 
 
-_KINDS = {True: m.WalkKind.DIRECTORY, False: m.WalkKind.FILE}
+_KINDS = {True: WalkKind.DIRECTORY, False: WalkKind.FILE}
 
 
-def _terms(options: m.WalkOptions, limits: FileLimits) -> WalkTerms:
+def _terms(options: WalkOptions, limits: FileLimits) -> WalkTerms:
     most = (limits.walk_depth, limits.walk_directories, limits.walk_entries)
     if not options.max_directories or not options.max_entries:
         raise FileRefused("filesystem walk limits must be greater than zero")
@@ -193,7 +209,7 @@ def _terms(options: m.WalkOptions, limits: FileLimits) -> WalkTerms:
     )
 
 
-async def remove(talk: ExecConversation, request: m.Located[m.RemoveParams]) -> Nothing:
+async def remove(talk: ExecConversation, request: Located[RemoveParams]) -> Nothing:
     """Remove a file, a link or a directory."""
     params = request.params
     sandbox = sandbox_of(params.sandbox, None, talk.endpoint.sandbox_limits)
@@ -209,10 +225,10 @@ async def remove(talk: ExecConversation, request: m.Located[m.RemoveParams]) -> 
     return Nothing()
 
 
-async def copy(talk: ExecConversation, request: m.Located[m.CopyParams]) -> Nothing:
+async def copy(talk: ExecConversation, request: Located[CopyParams]) -> Nothing:
     """Copy a file with its mode, a link as it is, or a directory with all that is in it."""
     sandbox = sandbox_of(request.params.sandbox, None, talk.endpoint.sandbox_limits)
-    source, destination = (m.local(uri) for uri in request.uris)
+    source, destination = (local(uri) for uri in request.uris)
     async with talk.files.locks.hold(source, destination, changes=True):
         await _files(talk).copy(source, destination, recursive=request.params.recursive, sandbox=sandbox)
     return Nothing()

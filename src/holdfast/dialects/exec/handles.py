@@ -2,14 +2,22 @@
 
 from __future__ import annotations
 
-from holdfast.dialects import base64
-from holdfast.dialects.shapes import Nothing
 from holdfast.errors import FileFailed, FileRefused
 from holdfast.files import Purpose
+from holdfast.protocol import base64
+from holdfast.protocol.files import (
+    CloseFileParams,
+    OpenFileParams,
+    OpenFileResult,
+    ReadBlockParams,
+    ReadBlockResult,
+    WatchMissingResult,
+)
+from holdfast.protocol.sandbox import sandbox_of
+from holdfast.protocol.shapes import Nothing
 
-from . import file_messages as m
 from .conversation import ExecConversation
-from .sandboxing import sandbox_of
+from .decoding import DecodedWatch, DecodedWriteBlock, Located
 
 
 def key(name: str) -> str:
@@ -17,7 +25,7 @@ def key(name: str) -> str:
     return f"\0{name}\0"
 
 
-async def open_file(talk: ExecConversation, request: m.Located[m.OpenParams]) -> m.OpenResult:
+async def open_file(talk: ExecConversation, request: Located[OpenFileParams]) -> OpenFileResult:
     """Open a file under a name of the client's choice, which is good on this connection."""
     params, handles = request.params, talk.files.handles
     sandbox = sandbox_of(params.sandbox, None, talk.endpoint.sandbox_limits)
@@ -32,7 +40,7 @@ async def open_file(talk: ExecConversation, request: m.Located[m.OpenParams]) ->
             handles.drop(params.handle_id)
             raise
         handles.put(params.handle_id, file)
-    return m.OpenResult(params.handle_id)
+    return OpenFileResult(params.handle_id)
 
 
 def _no_block(verb: str, length: int, most: int) -> FileRefused:
@@ -40,7 +48,7 @@ def _no_block(verb: str, length: int, most: int) -> FileRefused:
     return FileRefused(f"file {verb} block length must be between 1 and {most}", bound=bound)
 
 
-async def read_block(talk: ExecConversation, params: m.ReadBlockParams) -> m.ReadBlockResult:
+async def read_block(talk: ExecConversation, params: ReadBlockParams) -> ReadBlockResult:
     """Read bytes at a place of an open file.  If the system refuses, the file is closed."""
     handles, most = talk.files.handles, talk.endpoint.file_limits.block_bytes
     handles.check(params.handle_id)
@@ -53,10 +61,10 @@ async def read_block(talk: ExecConversation, params: m.ReadBlockParams) -> m.Rea
         except FileFailed:
             handles.drop(params.handle_id)
             raise
-    return m.ReadBlockResult(base64.encode(data).decode(), len(data) < params.len)
+    return ReadBlockResult(base64.encode(data).decode(), len(data) < params.len)
 
 
-async def write_block(talk: ExecConversation, params: m.WriteBlock) -> Nothing:
+async def write_block(talk: ExecConversation, params: DecodedWriteBlock) -> Nothing:
     """Write bytes at a place of a file opened to be replaced; what is skipped becomes zeros."""
     handles, most = talk.files.handles, talk.endpoint.file_limits.block_bytes
     handles.check(params.handle_id)
@@ -67,7 +75,7 @@ async def write_block(talk: ExecConversation, params: m.WriteBlock) -> Nothing:
     return Nothing()
 
 
-async def close_file(talk: ExecConversation, params: m.CloseParams) -> Nothing:
+async def close_file(talk: ExecConversation, params: CloseFileParams) -> Nothing:
     """Close a file; there need not be one."""
     handles = talk.files.handles
     handles.check(params.handle_id)
@@ -76,22 +84,22 @@ async def close_file(talk: ExecConversation, params: m.CloseParams) -> Nothing:
     return Nothing()
 
 
-async def watch_missing(talk: ExecConversation, params: m.WatchMissing) -> m.WatchMissingResult:
+async def watch_missing(talk: ExecConversation, params: DecodedWatch) -> WatchMissingResult:
     """Be told once, when one of these paths, or a missing parent of one, appears."""
     state = talk.files.missing
     if not state.begin(params.watch_id) or not params.missing:
-        return m.WatchMissingResult(watching=False)
+        return WatchMissingResult(watching=False)
     news = _News(talk, params.watch_id)
     watch = await talk.backend.files.watch_missing(params.missing, params.present, news.told)
     if watch is None:
-        return m.WatchMissingResult(watching=False)
+        return WatchMissingResult(watching=False)
     if news.early or not state.is_latest(params.watch_id):
         # It has come while we were getting ready, or a newer watch has: the client has to look again.
         watch.stop()
-        return m.WatchMissingResult(watching=False)
+        return WatchMissingResult(watching=False)
     news.ready = True
     state.put(watch)
-    return m.WatchMissingResult(watching=True)
+    return WatchMissingResult(watching=True)
 
 
 class _News:

@@ -16,15 +16,16 @@ import msgspec
 
 from holdfast.backend import HttpResponse
 from holdfast.config import HttpLimits
-from holdfast.dialects import base64
 from holdfast.dialects.dialect import Pause, Sequel
-from holdfast.dialects.shapes import utf8_size
 from holdfast.errors import BadRequest, HttpFailed, LimitReached
+from holdfast.protocol import base64
+from holdfast.protocol.http import HttpRequestParams, RedirectPolicy, ResponseHeader
+from holdfast.protocol.paths import utf8_size
 from holdfast.web import HttpHeader, HttpRequest, check_header, is_token, parse_url, scheme_of
 from holdfast.wire.jsonrpc import JsonParts
 
-from . import http_messages as m
 from .conversation import ExecConversation
+from .decoding import DecodedHttpRequest
 from .explain import body_text
 from .spans import HttpSpan
 
@@ -34,7 +35,7 @@ _LONGEST_MS = 365 * 24 * 3600 * 1000
 """Milliseconds; longer times are legal and mean the same, but clocks overflow."""
 
 
-def request(talk: ExecConversation, asked: m.Asked) -> Coroutine[Any, Any, JsonParts | Sequel]:
+def request(talk: ExecConversation, asked: DecodedHttpRequest) -> Coroutine[Any, Any, JsonParts | Sequel]:
     """Make an HTTP request from this host."""
     stream = asked.params.request_id if asked.params.stream_response else None
     # The name is taken before anything else can be asked under it.
@@ -47,7 +48,7 @@ def request(talk: ExecConversation, asked: m.Asked) -> Coroutine[Any, Any, JsonP
     return _exchange(talk, request, stream)
 
 
-def _request(asked: m.Asked, limits: HttpLimits) -> HttpRequest:
+def _request(asked: DecodedHttpRequest, limits: HttpLimits) -> HttpRequest:
     params = asked.params
     _check_size(params, limits)
     if not is_token(params.method):
@@ -66,11 +67,11 @@ def _request(asked: m.Asked, limits: HttpLimits) -> HttpRequest:
         headers=headers,
         body=asked.body,
         timeout=None if milliseconds is None else min(milliseconds, _LONGEST_MS) / 1000,
-        follow=params.redirect_policy is m.RedirectPolicy.FOLLOW,
+        follow=params.redirect_policy is RedirectPolicy.FOLLOW,
     )
 
 
-def _check_size(params: m.HttpRequestParams, limits: HttpLimits) -> None:
+def _check_size(params: HttpRequestParams, limits: HttpLimits) -> None:
     """Look at how much there is before any of it is looked at closely, on the loop."""
     if utf8_size(params.url) > limits.url_bytes:
         raise LimitReached("bytes of a URL", limits.url_bytes, name="http.url_bytes")
@@ -121,7 +122,7 @@ async def _whole(talk: ExecConversation, response: HttpResponse) -> JsonParts:
 
 
 def _result(response: HttpResponse, body: bytes) -> JsonParts:
-    headers = [m.ResponseHeader(name, value) for name, value in response.headers]
+    headers = [ResponseHeader(name, value) for name, value in response.headers]
     head = b'{"status":%d,"headers":%b,"bodyBase64":"' % (response.status, _encode(headers))
     return JsonParts((head, body, b'"}'))
 

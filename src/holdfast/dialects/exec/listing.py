@@ -11,9 +11,9 @@ from typing import Any
 
 from holdfast.dialects.dialect import Pause
 from holdfast.dialects.scope import Starting
+from holdfast.protocol import events
 from holdfast.wire.jsonrpc import JsonParts
 
-from . import describe
 from .conversation import ExecConversation
 from .entries import ArchivedEntry, Entry
 from .scopes import ProcessScope, Session
@@ -70,5 +70,5 @@ def _fill(parts: JsonParts, session: Session, most: int) -> Iterator[None]:
 
 def _listed(entry: Entry | Starting) -> tuple[bytes, bytes]:
     about: bytes = entry.request.about
-    state = describe.STARTING if isinstance(entry, Starting) else describe.state(entry.process)
-    return describe.head(entry.name, about), state
+    state = events.LISTED_STARTING if isinstance(entry, Starting) else events.listed_state(entry.process)
+    return events.listed_head(entry.name, about), state

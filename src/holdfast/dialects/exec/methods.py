@@ -1,22 +1,34 @@
-"""The methods of the exec dialect, as a table."""
+"""The methods and notifications of the exec dialect, as one table."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import replace
 from functools import partial
 from typing import Any, TypeVar
 
-from holdfast.dialects.dialect import Method, UnknownMethod
+from holdfast.dialects.catalog import Catalog, Notice, listed, notice
+from holdfast.dialects.dialect import Method
 from holdfast.dialects.endpoints import Services
-from holdfast.dialects.shapes import decoded
+from holdfast.errors import UnknownMethod
+from holdfast.protocol import files as f
+from holdfast.protocol import processes as p
+from holdfast.protocol import session as s
+from holdfast.protocol.http import HTTP_REQUEST, HttpBodyDelta
+from holdfast.protocol.shapes import Signature, decoded
+from holdfast.protocol.start import START
 
-from . import file_messages as f
 from . import files
-from . import http_messages as h
-from . import messages as m
 from .control import acknowledge, close_stdin, resize, signal, terminate, write
 from .conversation import ExecConversation
+from .decoding import (
+    decode_http_request,
+    decode_start,
+    decode_unit,
+    decode_watch_missing,
+    decode_write,
+    decode_write_block,
+    located,
+)
 from .endpoint import ExecEndpoint
 from .handles import close_file, open_file, read_block, watch_missing, write_block
 from .handshake import close, environment_info, environment_status, initialize, take_over
@@ -25,6 +37,82 @@ from .listing import list_processes
 from .reading import read, wait
 from .spans import in_span
 from .starting import start
+
+P = TypeVar("P")
+R = TypeVar("R")
+
+
+def _method(
+    signature: Signature[P, R],
+    handle: Callable[..., Any],
+    family: str = "",
+    *,
+    decode: Callable[[Any], Any] | None = None,
+    **traits: Any,
+) -> Method:
+    """A row of the table; without ``decode`` the handler is given the params as they are described."""
+    if decode is None:
+        kind = signature.params
+        decode = decode_unit if kind is None else partial(decoded, kind=kind)
+    return Method(decode, handle, family, signature=signature, **traits)
+
+
+def _file(
+    signature: Signature[P, R], handle: Callable[..., Any], decode: Callable[[Any], Any] | None = None
+) -> Method:
+    """A row about files: its span has the name of the method."""
+    return _method(signature, in_span(signature.name, handle), "filesystem", decode=decode, waits=True)
+
+
+def _name(params: Any) -> str:
+    name: str = params.process_id
+    return name
+
+
+_about = partial(_method, family="exec", name_of=_name)
+"""A row about one process: such a request waits while that process is starting."""
+
+_ROWS = (
+    _method(s.INITIALIZE, initialize, alone=True, waits=True),
+    _method(s.TAKE_OVER, take_over, alone=True, waits=True),
+    _method(s.CLOSE_SESSION, close, "session", alone=True, waits=True),
+    _method(s.ENVIRONMENT_INFO, environment_info, "environment info"),
+    _method(s.ENVIRONMENT_STATUS, environment_status, "environment status"),
+    _method(
+        START,
+        start,
+        "exec",
+        decode=decode_start,
+        name_of=lambda asked: asked.params.process_id,
+        starts=True,
+        waits=True,
+    ),
+    _method(p.LIST, list_processes, "exec", waits=True),
+    _about(p.READ, read, waits=True),
+    _about(p.ACK, acknowledge),
+    _about(p.WAIT, wait, waits=True),
+    _about(p.WRITE, write, decode=decode_write, waits=True),
+    _about(p.CLOSE_STDIN, close_stdin),
+    _about(p.RESIZE, resize),
+    _about(p.SIGNAL, signal),
+    # Not in any order with its start: this is what gives the start up.
+    _method(p.TERMINATE, terminate, "exec"),
+    _file(f.READ_FILE, files.read_file, located(f.ReadFileParams)),
+    _file(f.WRITE_FILE, files.write_file, located(f.WriteFileParams)),
+    _file(f.CREATE_DIRECTORY, files.create_directory, located(f.CreateDirectoryParams)),
+    _file(f.GET_METADATA, files.get_metadata, located(f.GetMetadataParams)),
+    _file(f.CANONICALIZE, files.canonicalize, located(f.CanonicalizeParams)),
+    _file(f.READ_DIRECTORY, files.read_directory, located(f.ReadDirectoryParams)),
+    _file(f.WALK, files.walk, located(f.WalkParams)),
+    _file(f.REMOVE, files.remove, located(f.RemoveParams)),
+    _file(f.COPY, files.copy, located(f.CopyParams, "source_path", "destination_path")),
+    _file(f.OPEN_FILE, open_file, located(f.OpenFileParams)),
+    _file(f.READ_BLOCK, read_block),
+    _file(f.WRITE_BLOCK, write_block, decode_write_block),
+    _file(f.CLOSE_FILE, close_file),
+    _file(f.WATCH_MISSING, watch_missing, decode_watch_missing),
+    _method(HTTP_REQUEST, request, "http", decode=decode_http_request, waits=True),
+)
 
 
 def _absent(method: str, family: str) -> Method:
@@ -36,73 +124,27 @@ def _absent(method: str, family: str) -> Method:
     return Method(lambda params: params, refuse, family)
 
 
-P = TypeVar("P")
-
-
-def _method(
-    kind: type[P], handle: Callable[[ExecConversation, P], Any], family: str = "", **traits: Any
-) -> Method:
-    return Method(partial(decoded, kind=kind), handle, family, **traits)
-
-
-def _name(params: Any) -> str:
-    name: str = params.process_id
-    return name
-
-
-METHODS: dict[str, Method] = {
-    "initialize": _method(m.InitializeParams, initialize, alone=True, waits=True),
-    "session/takeOver": _method(m.TakeOverParams, take_over, alone=True, waits=True),
-    "session/close": Method(m.decode_unit, close, "session", alone=True, waits=True),
-    "environment/info": Method(m.decode_unit, environment_info, "environment info"),
-    "environment/status": Method(m.decode_unit, environment_status, "environment status"),
-    "process/start": Method(
-        m.decode_start,
-        start,
-        "exec",
-        name_of=lambda request: request.params.process_id,
-        starts=True,
-        waits=True,
-    ),
-    "process/read": _method(m.ReadParams, read, "exec", name_of=_name, waits=True),
-    "process/ack": _method(m.AckParams, acknowledge, "exec", name_of=_name),
-    "process/wait": _method(m.WaitParams, wait, "exec", name_of=_name, waits=True),
-    "process/list": Method(m.decode_unit, list_processes, "exec", waits=True),
-    "process/write": Method(m.decode_write, write, "exec", name_of=_name, waits=True),
-    "process/closeStdin": _method(m.CloseStdinParams, close_stdin, "exec", name_of=_name),
-    "process/resize": _method(m.ResizeParams, resize, "exec", name_of=_name),
-    "process/signal": _method(m.SignalParams, signal, "exec", name_of=_name),
-    "http/request": Method(h.decode_request, request, "http", waits=True),
-    # Not in any order with its start: this is what gives the start up.
-    "process/terminate": _method(m.TerminateParams, terminate, "exec"),
-}
-
-_file = partial(Method, family="filesystem", waits=True)
-
-FILE_METHODS: dict[str, Method] = {
-    "fs/readFile": _file(f.located(f.ReadFileParams), files.read_file),
-    "fs/writeFile": _file(f.located(f.WriteFileParams), files.write_file),
-    "fs/createDirectory": _file(f.located(f.CreateDirectoryParams), files.create_directory),
-    "fs/getMetadata": _file(f.located(f.GetMetadataParams), files.get_metadata),
-    "fs/canonicalize": _file(f.located(f.CanonicalizeParams), files.canonicalize),
-    "fs/readDirectory": _file(f.located(f.ReadDirectoryParams), files.read_directory),
-    "fs/walk": _file(f.located(f.WalkParams), files.walk),
-    "fs/remove": _file(f.located(f.RemoveParams), files.remove),
-    "fs/copy": _file(f.located(f.CopyParams, "source_path", "destination_path"), files.copy),
-    "fs/open": _file(f.located(f.OpenParams), open_file),
-    "fs/readBlock": _method(f.ReadBlockParams, read_block, "filesystem", waits=True),
-    "fs/writeBlock": _file(f.decode_write_block, write_block),
-    "fs/close": _method(f.CloseParams, close_file, "filesystem", waits=True),
-    "fs/watchMissing": _file(f.decode_watch_missing, watch_missing),
-}
-
 ABSENT = {
     "environment config": "environmentConfig/read",
     "capability discovery": "capabilityRoots/discoverV1 capabilities/discoverV2",
 }
-FILE_METHODS = {name: replace(each, handle=in_span(name, each.handle)) for name, each in FILE_METHODS.items()}
-METHODS |= FILE_METHODS
+METHODS: dict[str, Method] = {each.signature.name: each for each in _ROWS if each.signature is not None}
 METHODS |= {name: _absent(name, family) for family, names in ABSENT.items() for name in names.split()}
+
+CATALOG = Catalog(
+    name="exec",
+    title="The exec endpoint of holdfast",
+    calls=listed(METHODS),
+    heard=(Notice("initialized", None, "The answer to ``initialize`` has come; other methods may follow."),),
+    told=(
+        notice("process/output", p.ProcessOutput),
+        notice("process/exited", p.ProcessExited),
+        notice("process/closed", p.ProcessClosed),
+        notice("fs/missingChanged", f.MissingChanged),
+        notice("http/request/bodyDelta", HttpBodyDelta),
+    ),
+    base64=frozenset({"chunk", "dataBase64", "bodyBase64", "deltaBase64"}),
+)
 
 
 def make_endpoint(services: Services) -> ExecEndpoint:

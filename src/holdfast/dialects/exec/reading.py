@@ -6,15 +6,13 @@ from collections.abc import Coroutine
 from contextlib import nullcontext
 from typing import Any
 
-from holdfast.dialects import base64
 from holdfast.dialects.scope import Starting
 from holdfast.errors import StillStarting, UnknownProcess
 from holdfast.model import Page
+from holdfast.protocol import events
+from holdfast.protocol.processes import ReadParams, WaitParams, WaitResult
 from holdfast.wire.jsonrpc import JsonParts
 
-from . import answers as a
-from . import describe
-from . import messages as m
 from .conversation import ExecConversation
 from .entries import Entry
 
@@ -22,7 +20,7 @@ _LONGEST_WAIT = 365 * 24 * 3600.0
 """Seconds; longer waits are legal and mean the same, but clocks overflow."""
 
 
-def read(talk: ExecConversation, params: m.ReadParams) -> JsonParts | Coroutine[Any, Any, JsonParts]:
+def read(talk: ExecConversation, params: ReadParams) -> JsonParts | Coroutine[Any, Any, JsonParts]:
     """What a process has said, as far as it is kept."""
     entry = find(talk, params.process_id)
     after, limit = params.after_seq or 0, _limit(talk, entry, params.max_bytes)
@@ -62,39 +60,18 @@ def _page(talk: ExecConversation, entry: Entry, page: Page, *, extended: bool) -
         and page.next_seq >= entry.process.next_seq
     ):
         entry.catch_up()
-    parts = JsonParts((b'{"chunks":[',))
-    for chunk in page.chunks:
-        parts.append(
-            b'%b{"seq":%d,"stream":"%b","chunk":"'
-            % (b"," if len(parts) > 1 else b"", chunk.seq, chunk.stream.value.encode())
-        )
-        parts.append(base64.encode(chunk.data))
-        parts.append(b'"}')
-    end = page.exit
-    parts.append(
-        b'],"nextSeq":%d,"exited":%b,"exitCode":%b,"closed":%b,"failure":null,%b%b%b}'
-        % (
-            page.next_seq,
-            b"false" if end is None else b"true",
-            b"null" if end is None else b"%d" % end.code,
-            b"true" if page.closed else b"false",
-            describe.of_denied(end, extended=extended),
-            b"" if page.gap is None else describe.of_gap(page.gap),
-            b"" if end is None else describe.of_end(end, extended=extended),
-        )
-    )
-    return parts
+    return events.page(page, extended=extended)
 
 
-async def wait(talk: ExecConversation, params: m.WaitParams) -> a.WaitResult:
+async def wait(talk: ExecConversation, params: WaitParams) -> WaitResult:
     """Wait for the exit of a process."""
     process = find(talk, params.process_id).process
     end = await process.wait(_seconds(params.wait_ms))
-    return a.WaitResult(
+    return WaitResult(
         exited=end is not None,
         exit_code=None if end is None else end.code,
-        outcome=None if end is None else describe.outcome(end.outcome),
-        usage=None if end is None or end.usage is None else describe.usage(end.usage),
+        outcome=None if end is None else events.outcome(end.outcome),
+        usage=None if end is None or end.usage is None else events.usage(end.usage),
         held_by=[] if end is None else list(end.held_by),
         closed=process.closed,
     )

@@ -8,10 +8,9 @@ from typing import Any
 from urllib.parse import urlsplit
 
 from holdfast.errors import HoldfastError, HttpFailed, HttpFault
+from holdfast.protocol.sandbox import Disabled
 from holdfast.tracing import HTTP_REQUEST, LONGEST, Span, Value, begin, current
 from holdfast.web import HttpRequest
-
-from .sandboxing import Disabled
 
 Handle = Callable[[Any, Any], Coroutine[Any, Any, Any]]
 

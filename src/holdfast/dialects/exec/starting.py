@@ -12,18 +12,19 @@ import msgspec
 from msgspec import UNSET
 
 from holdfast.config import SandboxLimits
-from holdfast.dialects import paths, spawning
+from holdfast.dialects import spawning
 from holdfast.dialects.scope import Starting
-from holdfast.dialects.shapes import camel
 from holdfast.errors import BadRequest, NameTaken, StartCancelled, Unsupported
 from holdfast.model import PLAIN, EnvironmentPolicy, Inherit, Limits, ProcessTerms, Size, Spec
+from holdfast.protocol import paths
+from holdfast.protocol.sandbox import sandbox_of
+from holdfast.protocol.shapes import camel
+from holdfast.protocol.start import EnvPolicy, ResourceLimits, StartParams, StartResult, TerminalSize
 from holdfast.tracing import LONGEST, PREPARE_SNAPSHOT, PROCESS, begin, span
 
-from . import answers as a
-from . import messages as m
 from .conversation import ExecConversation
+from .decoding import DecodedStart
 from .entries import Entry, StartSummary
-from .sandboxing import sandbox_of
 from .scopes import ProcessScope, Session
 
 _encode = msgspec.json.Encoder(order="deterministic").encode
@@ -41,7 +42,7 @@ _NAMES = {"memory": "memoryBytes", "cpu": "cpuSeconds", "processes": "processes"
 """Limits as they are called on the wire."""
 
 
-def start(talk: ExecConversation, asked: m.Start) -> Coroutine[Any, Any, a.StartResult]:
+def start(talk: ExecConversation, asked: DecodedStart) -> Coroutine[Any, Any, StartResult]:
     """Start a process.  The answer is sent before anything the process says.
 
     It goes on when the connection is lost: the client finds the process when it
@@ -61,7 +62,7 @@ def start(talk: ExecConversation, asked: m.Start) -> Coroutine[Any, Any, a.Start
 
 async def _find(
     talk: ExecConversation, session: Session, spec: Spec, request: StartSummary, *, keep: bool
-) -> a.StartResult:
+) -> StartResult:
     """The process that the same request has started, or is about to."""
     endpoint, name = talk.endpoint, spec.name
     while isinstance(entry := endpoint.find(session, name), Starting):
@@ -88,7 +89,7 @@ async def _start(
     request: StartSummary,
     *,
     extended: bool,
-) -> a.StartResult:
+) -> StartResult:
     endpoint = talk.endpoint
     with span(PREPARE_SNAPSHOT, {"process.id": starting.name[:LONGEST], "snapshot_requested": False}):
         pass  # Others have something to do here, and who compares traces looks for it.
@@ -99,9 +100,9 @@ async def _start(
     return _result(entry, existing=False, extended=extended)
 
 
-def _result(entry: Entry, *, existing: bool, extended: bool) -> a.StartResult:
+def _result(entry: Entry, *, existing: bool, extended: bool) -> StartResult:
     kept = entry.process.limits_kept()
-    return a.StartResult(
+    return StartResult(
         entry.name,
         sandbox_type="linuxSeccomp" if entry.request.sandboxed else "none",
         existing=existing if entry.request.fingerprint else UNSET,
@@ -110,7 +111,7 @@ def _result(entry: Entry, *, existing: bool, extended: bool) -> a.StartResult:
     )
 
 
-def _request(params: m.StartParams, cwd: paths.PathUri, *, sandboxed: bool) -> StartSummary:
+def _request(params: StartParams, cwd: paths.PathUri, *, sandboxed: bool) -> StartSummary:
     if params.window == 0:
         raise BadRequest("window must be at least 1", field="window")
     about = b'"argv":%b,"cwd":%b,"tty":%b,"startedAtMs":%d' % (
@@ -140,7 +141,7 @@ def _shortened(argv: list[str]) -> bytes:
     return text if kept == argv else _encode([*kept, "..."])
 
 
-def _spec(params: m.StartParams, cwd: paths.PathUri, limits: SandboxLimits) -> Spec:
+def _spec(params: StartParams, cwd: paths.PathUri, limits: SandboxLimits) -> Spec:
     if cwd.path is None:
         raise BadRequest(
             f"cwd URI `{cwd.uri}` is not valid on this exec-server host: '{cwd.uri}' is invalid on 'linux'"
@@ -166,7 +167,7 @@ def _spec(params: m.StartParams, cwd: paths.PathUri, limits: SandboxLimits) -> S
     )
 
 
-def _policy(policy: m.EnvPolicy) -> EnvironmentPolicy:
+def _policy(policy: EnvPolicy) -> EnvironmentPolicy:
     return EnvironmentPolicy(
         inherit=Inherit(policy.inherit.value),
         ignore_default_excludes=policy.ignore_default_excludes,
@@ -176,7 +177,7 @@ def _policy(policy: m.EnvPolicy) -> EnvironmentPolicy:
     )
 
 
-def _terminal(params: m.StartParams) -> Size | None:
+def _terminal(params: StartParams) -> Size | None:
     if params.size is None:
         return Size() if params.tty else None
     if not params.tty:
@@ -184,14 +185,14 @@ def _terminal(params: m.StartParams) -> Size | None:
     return size_of(params.size)
 
 
-def size_of(size: m.TerminalSize) -> Size:
+def size_of(size: TerminalSize) -> Size:
     """A terminal's size; one without room for a character is refused."""
     if not size.rows or not size.cols:
         raise BadRequest("size.rows and size.cols must be at least 1", field="size")
     return Size(size.rows, size.cols)
 
 
-def _terms(params: m.StartParams) -> ProcessTerms:
+def _terms(params: StartParams) -> ProcessTerms:
     """What may end the process; the one object for none of it, if there is none."""
     for field in ("timeout_ms", "idle_timeout_ms", "output_bytes_limit"):
         if getattr(params, field) == 0:
@@ -207,7 +208,7 @@ def _terms(params: m.StartParams) -> ProcessTerms:
     return PLAIN if terms == PLAIN else terms
 
 
-def _limits(limits: m.ResourceLimits) -> Limits:
+def _limits(limits: ResourceLimits) -> Limits:
     for name, value in limits.values().items():
         if value < 1:
             raise BadRequest(f"limits.{name} must be at least 1", field=f"limits.{name}")

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from holdfast.dialects.app import messages as m
 from holdfast.dialects.app.family import COMMAND, PROCESS
+from holdfast.protocol import app as m
 
 
 @pytest.mark.parametrize(

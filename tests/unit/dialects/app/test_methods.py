@@ -6,25 +6,35 @@ from typing import Any
 
 import pytest
 
-from holdfast.dialects.app import messages as m
 from holdfast.dialects.app.methods import METHODS
+from holdfast.protocol.app import (
+    AppInitializeParams,
+    CommandResizeParams,
+    CommandTerminateParams,
+    CommandWriteParams,
+    ExecParams,
+    ProcessKillParams,
+    ProcessResizeParams,
+    ProcessWriteParams,
+    SpawnParams,
+)
 from tests.fakes.app_talk import CLIENT, AppTalk
 
 SIZE = {"rows": 1, "cols": 1}
 EXAMPLES: dict[str, tuple[Any, type, str | None]] = {
-    "initialize": ({"clientInfo": CLIENT}, m.InitializeParams, None),
+    "initialize": ({"clientInfo": CLIENT}, AppInitializeParams, None),
     "process/spawn": (
         {"command": ["x"], "processHandle": "h", "cwd": "/"},
-        m.SpawnParams,
+        SpawnParams,
         "process h",
     ),
-    "process/writeStdin": ({"processHandle": "h"}, m.ProcessWriteParams, "process h"),
-    "process/resizePty": ({"processHandle": "h", "size": SIZE}, m.ProcessResizeParams, "process h"),
-    "process/kill": ({"processHandle": ""}, m.ProcessKillParams, "process "),
-    "command/exec": ({"command": ["x"], "processId": "h"}, m.ExecParams, "command/exec h"),
-    "command/exec/write": ({"processId": "h"}, m.CommandWriteParams, "command/exec h"),
-    "command/exec/resize": ({"processId": "h", "size": SIZE}, m.CommandResizeParams, "command/exec h"),
-    "command/exec/terminate": ({"processId": "h"}, m.CommandTerminateParams, "command/exec h"),
+    "process/writeStdin": ({"processHandle": "h"}, ProcessWriteParams, "process h"),
+    "process/resizePty": ({"processHandle": "h", "size": SIZE}, ProcessResizeParams, "process h"),
+    "process/kill": ({"processHandle": ""}, ProcessKillParams, "process "),
+    "command/exec": ({"command": ["x"], "processId": "h"}, ExecParams, "command/exec h"),
+    "command/exec/write": ({"processId": "h"}, CommandWriteParams, "command/exec h"),
+    "command/exec/resize": ({"processId": "h", "size": SIZE}, CommandResizeParams, "command/exec h"),
+    "command/exec/terminate": ({"processId": "h"}, CommandTerminateParams, "command/exec h"),
 }
 
 

@@ -7,13 +7,13 @@ from typing import Any
 import pytest
 
 from holdfast.config import AppLimits
-from holdfast.dialects.app import messages as m
 from holdfast.dialects.app import order
 from holdfast.dialects.app.explain import explain
 from holdfast.dialects.app.family import COMMAND, PROCESS, Family
 from holdfast.dialects.app.order import Order, Terms
 from holdfast.errors import Refused
 from holdfast.model import EnvironmentPolicy, Inherit, Size, Spec
+from holdfast.protocol import app as m
 from holdfast.value import replace
 from tests.fakes.dialects import HOST
 

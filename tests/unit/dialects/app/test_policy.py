@@ -8,9 +8,9 @@ import pytest
 
 from holdfast.cli.overview import parser_of_all
 from holdfast.config import AppLimits
-from holdfast.dialects.app import messages as m
 from holdfast.dialects.app import policy
 from holdfast.dialects.app.explain import Declined
+from holdfast.protocol import app as m
 from holdfast.sandbox import Access, Entry, Named, Sandbox, Where
 from tests.fakes.dialects import HOST
 

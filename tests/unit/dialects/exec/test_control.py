@@ -8,9 +8,9 @@ from typing import Any
 
 import pytest
 
-from holdfast.dialects.shapes import Undecodable
 from holdfast.errors import BadRequest, LimitReached, NoTerminal, StillStarting, UnknownProcess
 from holdfast.model import Exit, Kind, Outcome, Size, WriteStatus
+from holdfast.protocol.shapes import Undecodable
 from tests.fakes.app_talk import Pipes
 from tests.fakes.dialects import FakeProcess
 from tests.fakes.exec_talk import START, ExecTalk, ready, started

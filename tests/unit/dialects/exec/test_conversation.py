@@ -6,10 +6,10 @@ import json
 
 import pytest
 
-from holdfast.dialects.dialect import Breach, Method, UnknownMethod
+from holdfast.dialects.dialect import Breach, Method
 from holdfast.dialects.exec.conversation import Stage
 from holdfast.dialects.exec.methods import METHODS
-from holdfast.errors import LimitReached, OutOfTurn, SessionUnknown
+from holdfast.errors import LimitReached, OutOfTurn, SessionUnknown, UnknownMethod
 from holdfast.principal import Grant, Principal
 from holdfast.value import replace
 from holdfast.wire.jsonrpc import Notification, Response
@@ -104,7 +104,7 @@ def test_what_is_no_message_is_answered_with_where_it_came_from(client: FakeClie
     answer = json.loads(talk.malformed("expected value at line 1 column 1"))
 
     words = f"failed to parse {words}: expected value at line 1 column 1"
-    assert answer == {"id": -1, "error": {"code": -32600, "message": words}}
+    assert answer == {"id": -1, "error": {"code": -32600, "message": words, "data": {"kind": "malformed"}}}
 
 
 def test_errors_are_explained_in_this_dialect() -> None:

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from holdfast.dialects.exec.handshake import FEATURES
+from holdfast.protocol.session import FEATURES
 from holdfast.sandbox import NO_SANDBOXES, Backing, Guarantees, Protection
 from holdfast.value import replace
 from tests.fakes.dialects import HOST

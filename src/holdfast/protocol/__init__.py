@@ -1,0 +1,1 @@
+"""The protocol, described once: requests, answers and notifications of both endpoints (pure)."""

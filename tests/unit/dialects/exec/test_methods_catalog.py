@@ -1,0 +1,227 @@
+"""The catalog of the exec endpoint is what its table does and what its code sends."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import pytest
+from msgspec import UNSET
+
+from holdfast.dialects.exec.decoding import (
+    decode_http_request,
+    decode_start,
+    decode_unit,
+    decode_watch_missing,
+    decode_write,
+    decode_write_block,
+)
+from holdfast.dialects.exec.methods import ABSENT, CATALOG, METHODS
+from holdfast.model import Chunk, Exit, Gap, Kind, Outcome, Page, Stream, Usage
+from holdfast.protocol.files import WatchMissingParams, WriteBlockParams
+from holdfast.protocol.http import HttpRequestParams
+from holdfast.protocol.processes import ListResult, ReadResult, WriteParams
+from holdfast.protocol.start import StartParams
+from tests.fakes.dialects import FakeProcess, exited
+from tests.fakes.exactly import exactly
+from tests.fakes.exec_talk import START, ExecTalk, ready
+from tests.fakes.file_talk import file_scene, uri
+
+READ = {"processId": "p"}
+
+DECODERS: dict[Any, Any] = {
+    decode_start: StartParams,
+    decode_write: WriteParams,
+    decode_unit: None,
+    decode_http_request: HttpRequestParams,
+    decode_write_block: WriteBlockParams,
+    decode_watch_missing: WatchMissingParams,
+}
+"""Those that do more than decode, and what they decode."""
+
+
+def decoded_type(name: str) -> Any:
+    decode = METHODS[name].decode
+    return decode.keywords["kind"] if isinstance(decode, partial) else DECODERS[decode]
+
+
+def test_every_method_is_in_the_catalog() -> None:
+    """A method that no schema shows is found by those who read the source, and by nobody else."""
+    absent = {name for names in ABSENT.values() for name in names.split()}
+
+    assert sorted(call.name for call in CATALOG.calls) == sorted(METHODS.keys() - absent)
+
+
+@pytest.mark.parametrize("call", CATALOG.calls, ids=lambda call: call.name)
+def test_params_are_those_that_the_table_decodes(call: Any) -> None:
+    """A schema of other params than are decoded makes every client wrong."""
+    assert call.params is decoded_type(call.name)
+
+
+@pytest.mark.parametrize("each", [*CATALOG.calls, *CATALOG.heard, *CATALOG.told], ids=lambda each: each.name)
+def test_everything_has_a_summary_of_one_line(each: Any) -> None:
+    """It becomes a comment in whatever is generated from it."""
+    assert each.summary.endswith(".")
+    assert "\n" not in each.summary
+
+
+async def talk(process: FakeProcess, *, extended: bool = False, **params: Any) -> ExecTalk:
+    scene = await ready(process, extended=extended)
+    await scene.call("process/start", {**START, **params})
+    return scene
+
+
+CALLS: dict[str, Any] = {
+    "session/close": None,
+    "environment/info": None,
+    "environment/status": None,
+    "process/list": None,
+    "process/read": READ,
+    "process/ack": {"processId": "p", "seq": 1, "release": True},
+    "process/wait": READ,
+    "process/write": {"processId": "p", "chunk": "aGk=", "writeId": "w"},
+    "process/closeStdin": READ,
+    "process/resize": {"processId": "p", "size": {"rows": 1, "cols": 1}},
+    "process/signal": {"processId": "p", "signal": "interrupt"},
+    "process/terminate": {"processId": "p"},
+    "http/request": {"method": "GET", "url": "http://h/", "requestId": "r"},
+}
+
+TIMEOUT = Exit(137, Outcome(Kind.TIMEOUT, signal=9, by="limit"), Usage(1000, 2000, 3), held_by=(7,))
+
+
+WALK = {"maxDepth": 1, "maxDirectories": 2, "maxEntries": 9, "followDirectorySymlinks": False}
+
+
+async def file_result(name: str, root: Path) -> Any:
+    """The answer to a call about files."""
+    (root / "file").write_bytes(b"hi")
+    (root / os.fsdecode(b"\xff")).touch()
+    here, file = {"path": uri(root)}, {"path": uri(root / "file")}
+    calls: dict[str, Any] = {
+        "fs/readFile": file,
+        "fs/writeFile": {**file, "dataBase64": ""},
+        "fs/createDirectory": here,
+        "fs/getMetadata": file,
+        "fs/canonicalize": file,
+        "fs/readDirectory": here,
+        "fs/walk": {**here, "options": WALK},
+        "fs/remove": file,
+        "fs/copy": {"sourcePath": file["path"], "destinationPath": uri(root / "copy"), "recursive": False},
+        "fs/open": {**file, "handleId": "r"},
+        "fs/readBlock": {"handleId": "h", "offset": 0, "len": 1},
+        "fs/writeBlock": {"handleId": "h", "offset": 0, "chunk": "aGk="},
+        "fs/close": {"handleId": "h"},
+        "fs/watchMissing": {"watchId": 1, "missing": [uri(root / "none")]},
+    }
+    async with file_scene() as scene:
+        mode = "replace" if name == "fs/writeBlock" else "read"
+        await scene.call("fs/open", {**file, "handleId": "h", "mode": mode})
+        return await scene.call(name, calls[name])
+
+
+async def result_of(name: str, *, ended: bool) -> Any:
+    """The answer to a call, with all the members it can have or with none of those that may be absent."""
+    process = FakeProcess()
+    process.limits = {"memory": "cgroup"} if ended else {}
+    scene = ExecTalk(process)
+    if name == "initialize":
+        return await scene.call(name, {"clientName": "test"})
+    await scene.shake_hands()
+    if name == "session/takeOver":
+        return await ExecTalk(beside=scene).call(name, {"sessionId": scene.talk.session.key})
+    started = await scene.call("process/start", {**START, "idempotent": ended})
+    if name == "process/start":
+        return started
+    if ended:
+        process.end(end=TIMEOUT)
+        process.page = Page([Chunk(3, Stream.PTY, b"")], 4, TIMEOUT, closed=True, gap=Gap(1, 2, None))
+    return await scene.call(name, CALLS[name])
+
+
+@pytest.mark.parametrize("ended", [False, True])
+@pytest.mark.parametrize("call", CATALOG.calls, ids=lambda call: call.name)
+async def test_the_result_of_a_call_is_exactly_of_its_type(call: Any, tmp_path: Path, *, ended: bool) -> None:
+    """What is put together from bytes would otherwise drift from what is said of it."""
+    is_file = call.name.startswith("fs/")
+    result = await (file_result(call.name, tmp_path) if is_file else result_of(call.name, ended=ended))
+
+    exactly(result, call.result)
+
+
+@pytest.mark.parametrize("extended", [False, True])
+@pytest.mark.parametrize("gap", [None, Gap(1, 2, 50), Gap(1, 2, None)])
+@pytest.mark.parametrize("end", [None, exited(0), exited(137), TIMEOUT])
+async def test_what_is_read_is_exactly_of_its_type(
+    end: Exit | None, gap: Gap | None, *, extended: bool
+) -> None:
+    """The answer to a read is the largest that is written by hand."""
+    process = FakeProcess()
+    scene = await talk(process, extended=extended)
+    chunks = [Chunk(seq, stream, b"hi") for seq, stream in enumerate(Stream, 3)]
+    process.page = Page(chunks, 6, end, closed=end is not None, gap=gap)
+
+    page = exactly(await scene.call("process/read", READ), ReadResult)
+
+    assert [chunk.stream for chunk in page.chunks] == list(Stream)
+    assert page.exit_code == (None if end is None else end.code)
+
+
+async def test_a_list_is_exactly_of_its_type_in_every_state() -> None:
+    """It is written by hand, too."""
+    processes = [FakeProcess() for _ in range(3)]
+    scene = await ready(*processes, asyncio.Event(), FakeProcess())
+    for name in "abc":
+        await scene.call("process/start", {**START, "processId": name})
+    scene.backend.asked.clear()
+    task = await scene.starting(processId="d")
+    processes[1].end(3)
+    processes[2].end(end=TIMEOUT)
+    processes[2].close()
+
+    listed = exactly(await scene.call("process/list"), ListResult)
+
+    assert listed.more is UNSET
+    states = ["running", "exited", "closed", "starting"]
+    assert [each.state for each in listed.processes] == states
+    task.cancel()
+
+
+async def test_a_list_that_does_not_fit_is_exactly_of_its_type() -> None:
+    scene = await talk(FakeProcess(), processId="x" * 10_000)
+
+    assert exactly(await scene.call("process/list"), ListResult) == ListResult([], more=True)
+
+
+async def tell_body(scene: ExecTalk) -> None:
+    """Have a streamed body told."""
+    asked = decode_http_request({**CALLS["http/request"], "streamResponse": True})
+    sequel = await METHODS["http/request"].handle(scene.talk, asked)
+    await sequel.rest
+
+
+@pytest.mark.parametrize("extended", [False, True])
+@pytest.mark.parametrize("end", [exited(3), TIMEOUT])
+async def test_what_is_told_is_exactly_of_its_type(end: Exit, *, extended: bool) -> None:
+    """Notifications are written by hand, small ones otherwise than large ones."""
+    process = FakeProcess()
+    scene = await talk(process, extended=extended)
+
+    for stream in Stream:
+        process.say(b"hi", stream)
+        process.say(b"x" * 65_536, stream)
+    process.end(end=end)
+    process.close()
+    await tell_body(scene)
+
+    told = {notice.name: notice.params for notice in CATALOG.told if not notice.name.startswith("fs/")}
+    sent = scene.client.sent
+    assert {message["method"] for message in sent} == told.keys()
+    for message in sent:
+        assert message.keys() == {"method", "params"}
+        kind = told[message["method"]]
+        assert kind is not None
+        exactly(message["params"], kind)
