@@ -208,6 +208,9 @@ class KeptProcess(Process, Protocol):
     def signal_now(self, number: int, *, tree: bool = False) -> None:
         """``signal``, the same way."""
 
+    def end_now(self) -> None:
+        """Kill the process and everything it has started, as ``terminate`` without a grace; does not wait."""
+
     def look_at_holders(self, tell: Callable[[bool], None]) -> None:
         """Find out whether anybody of its tree who holds its output open is at work.
 

@@ -14,9 +14,8 @@ from holdfast.dialects.app.endpoint import AppConversation, AppEndpoint
 from holdfast.dialects.app.methods import METHODS
 from holdfast.dialects.app.order import Terms
 from holdfast.dialects.app.run import Run
-from holdfast.errors import NoTerminal, SignalFailed
+from holdfast.errors import NoTerminal
 from holdfast.model import Size, Stream
-from holdfast.telemetry import Tally
 from holdfast.wire import jsonrpc
 from tests.fakes.dialects import FakeBackend, FakeClient, FakeProcess, HandLoop, HandTimer
 
@@ -68,21 +67,12 @@ class Pipes(FakeProcess):
             self.say(data, stream)
 
 
-class Immortal(FakeProcess):
-    """A process that the system does not let us kill."""
-
-    def signal_now(self, number: int, *, tree: bool = False) -> None:
-        super().signal_now(number, tree=tree)
-        raise SignalFailed("Operation not permitted")
-
-
 def terms(
     *,
     terminal: bool = False,
     streamed: bool = False,
     stdin: bool = False,
     cap: int | None = None,
-    timeout: float | None = None,
     quiet: float | None = QUIET,
     hard: float = HARD,
 ) -> Terms:
@@ -92,7 +82,6 @@ def terms(
         streamed=streamed,
         stdin=stdin,
         cap=cap,
-        timeout=timeout,
         quiet=quiet,
         hard=hard,
     )
@@ -113,10 +102,7 @@ class AppTalk:
     def __init__(self, *outcomes: FakeProcess | BaseException | asyncio.Event) -> None:
         self.loop = AppLoop()
         self.backend = FakeBackend(*outcomes)
-        self.tally = Tally()
-        self.endpoint = AppEndpoint(
-            self.backend, METHODS, loop=self.loop.loop, telemetry=self.tally, limits=self.limits
-        )
+        self.endpoint = AppEndpoint(self.backend, METHODS, loop=self.loop.loop, limits=self.limits)
         self.client = FakeClient()
         self.talk: AppConversation = self.endpoint.greet(self.client)
 

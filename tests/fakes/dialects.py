@@ -198,6 +198,9 @@ class FakeProcess(Prompt):
     def signal_now(self, number: int, *, tree: bool = False) -> None:
         self.calls.append(("signal", number, "tree") if tree else ("signal", number))
 
+    def end_now(self) -> None:
+        self.calls.append(("end",))
+
     def look_at_holders(self, tell: Callable[[bool], None]) -> None:
         tell(self.at_work)
 

@@ -17,7 +17,6 @@ from holdfast.dialects.exec.methods import METHODS
 from holdfast.dialects.exec.scopes import Tenant
 from holdfast.errors import HoldfastError
 from holdfast.principal import ANYBODY
-from holdfast.telemetry import Tally
 from holdfast.wire import jsonrpc
 from tests.fakes.dialects import FakeBackend, FakeClient, FakeProcess, HandLoop
 
@@ -50,12 +49,10 @@ class ExecTalk:
     ) -> None:
         """With ``beside``, another connection to the same endpoint."""
         if beside is None:
-            self.loop, self.tally, self.backend = HandLoop(), Tally(), FakeBackend(*outcomes)
-            self.endpoint = ExecEndpoint(
-                self.backend, METHODS, loop=self.loop.loop, telemetry=self.tally, limits=self.limits
-            )
+            self.loop, self.backend = HandLoop(), FakeBackend(*outcomes)
+            self.endpoint = ExecEndpoint(self.backend, METHODS, loop=self.loop.loop, limits=self.limits)
         else:
-            self.loop, self.tally, self.backend = beside.loop, beside.tally, beside.backend
+            self.loop, self.backend = beside.loop, beside.backend
             self.endpoint = beside.endpoint
         self.client = client or FakeClient()
         self.talk: ExecConversation = self.endpoint.greet(self.client)
@@ -94,11 +91,6 @@ class ExecTalk:
         entry = self.talk.session.find(name)
         assert isinstance(entry, Entry)
         return entry
-
-    def finished(self) -> dict[str, int]:
-        """How many processes are counted as ended, by how."""
-        metric = "exec_server_processes_finished_total"
-        return {key[1]: count for key, count in self.tally.counts.items() if key[0] == metric}
 
 
 async def ready(*outcomes: FakeProcess | BaseException | asyncio.Event, extended: bool = False) -> ExecTalk:

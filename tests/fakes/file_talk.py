@@ -53,9 +53,7 @@ async def file_scene(limits: FileLimits | None = None) -> AsyncIterator[FileScen
     async with local_files(limits) as files:
         scene = FileScene()
         scene.backend.files = files
-        scene.endpoint = ExecEndpoint(
-            scene.backend, METHODS, loop=scene.loop.loop, telemetry=scene.tally, file_limits=limits
-        )
+        scene.endpoint = ExecEndpoint(scene.backend, METHODS, loop=scene.loop.loop, file_limits=limits)
         scene.talk = scene.endpoint.greet(scene.client)
         try:
             await scene.shake_hands()

@@ -87,9 +87,7 @@ async def scene(limits: HttpLimits | None = None) -> AsyncIterator[Scene]:
     async with web() as served, host_http(limits) as http:
         talk = ExecTalk()
         talk.backend.http = http
-        talk.endpoint = ExecEndpoint(
-            talk.backend, METHODS, loop=talk.loop.loop, telemetry=talk.tally, http_limits=limits
-        )
+        talk.endpoint = ExecEndpoint(talk.backend, METHODS, loop=talk.loop.loop, http_limits=limits)
         talk.talk = talk.endpoint.greet(talk.client)
         await talk.shake_hands()
         made = Scene(talk, served)

@@ -23,6 +23,7 @@ from holdfast.host.orders import News, Report
 from holdfast.host.spawn import Spawner
 from holdfast.model import PLAIN, ProcessTerms, Size, Spec, Stream
 from holdfast.poller import Poller
+from holdfast.telemetry import Telemetry
 
 PATIENCE = 10.0
 """Seconds after which what should happen has not: far more than a busy host needs."""
@@ -74,12 +75,13 @@ def python(
 
 @asynccontextmanager
 async def running_backend(
-    limits: EngineLimits | None = None, *, poller: Poller | None = None
+    limits: EngineLimits | None = None, *, poller: Poller | None = None, telemetry: Telemetry | None = None
 ) -> AsyncIterator[LocalBackend]:
     """The backend on this host.  Afterwards nothing of it is left, or the test fails."""
     loop = asyncio.get_running_loop()
     before = open_files()
-    backend = LocalBackend(Spawner(Environment({})), host_info, loop, poller=poller, limits=limits)
+    spawner = Spawner(Environment({}))
+    backend = LocalBackend(spawner, host_info, loop, poller=poller, limits=limits, telemetry=telemetry)
     try:
         yield backend
     finally:

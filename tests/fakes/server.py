@@ -384,8 +384,8 @@ async def inside(
     poller = Poller()
     poller.attach(loop)
     spawner = Spawner(Environment(own_environment() if environment is None else environment))
-    backend = LocalBackend(spawner, host_info, loop, poller=poller, limits=engine)
-    endpoint = ExecEndpoint(backend, METHODS, loop=timing, telemetry=telemetry, limits=sessions)
+    backend = LocalBackend(spawner, host_info, loop, poller=poller, limits=engine, telemetry=telemetry)
+    endpoint = ExecEndpoint(backend, METHODS, loop=timing, limits=sessions)
     server = Server(
         endpoint,
         routes=Routes(healthz=healthz, any_path=any_path, table=table),

@@ -16,7 +16,6 @@ from holdfast.dialects.exec.state import EndpointSnapshot, SharedSnapshot
 from holdfast.engine.ring import Budget, Ring, page
 from holdfast.errors import HoldfastError
 from holdfast.model import Chunk, Leftovers, Page, Stream
-from holdfast.telemetry import Silent
 from holdfast.value import replace
 from holdfast.wire import jsonrpc
 from tests.fakes.dialects import FakeBackend, FakeClient, HandLoop
@@ -111,7 +110,7 @@ class Twin:
         self.ledger: list[Any] = []
 
     def _make(self) -> ExecEndpoint:
-        return ExecEndpoint(self.backend, METHODS, loop=self.loop.loop, telemetry=Silent(), limits=LIMITS)
+        return ExecEndpoint(self.backend, METHODS, loop=self.loop.loop, limits=LIMITS)
 
     async def begin(self) -> None:
         await self._connect(None)

@@ -194,6 +194,7 @@ def _put_together(
         environment_limits=limits.environment,
         sandbox_limits=limits.sandbox,
         audit=audit,
+        telemetry=telemetry,
     )
     services = Services(backend, loop, telemetry, limits)
     row = find_row(arguments.endpoint)

@@ -146,6 +146,7 @@ class AccountBackend:
         entry = self._entries.pop(process, None)
         if entry is not None and process.exit is not None:
             entry.ended(process.exit)
+        self._engine.exited(process)
 
     def closed(self, process: LocalProcess) -> None:
         if not process.has_leftovers:

@@ -123,6 +123,9 @@ class EndedProcess(Prompt):
     def signal_now(self, number: int, *, tree: bool = False) -> None:
         pass
 
+    def end_now(self) -> None:
+        pass
+
     def look_at_holders(self, tell: Callable[[bool], None]) -> None:
         tell(False)
 

@@ -67,6 +67,15 @@ def exit_of(
     return Exit(code, outcome, report.usage, denied=denied)
 
 
+def result_of(end: Exit) -> str:
+    """An end in the word under which it is counted."""
+    if end.outcome.kind is Kind.LOST:
+        return "unknown"
+    if end.outcome.kind is Kind.TERMINATED:
+        return "terminated"
+    return "error" if end.code else "success"
+
+
 def end_of(report: Report, cause: Cause | None, tree: Tree, ring: Ring) -> Exit:
     """How a process ended, from the report, its tree and its output."""
     said = ring.after(0) if tree.caged is not None and not tree.caged.exact else ()

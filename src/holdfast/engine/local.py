@@ -19,12 +19,14 @@ from holdfast.host.info import own_environment
 from holdfast.model import HostInfo, Leftovers, Spec
 from holdfast.poller import Poller
 from holdfast.principal import ANYBODY, Identity, Principal
-from holdfast.tracing import PREPARE_SANDBOX, SPAWN, span
+from holdfast.telemetry import Silent, Telemetry
+from holdfast.tracing import PREPARE_SANDBOX, PROCESS, SPAWN, Span, begin, span
 from holdfast.value import replace
 
 from .account import Account, AccountBackend
 from .children import Children
 from .ended import EndedProcess
+from .ending import result_of
 from .life import Owner
 from .looking import Looks
 from .pending import PendingStart
@@ -54,12 +56,14 @@ class LocalBackend:
         environment_limits: EnvironmentLimits | None = None,
         sandbox_limits: SandboxLimits | None = None,
         audit: Audit | None = None,
+        telemetry: Telemetry | None = None,
     ) -> None:
         """
         Args:
             look: Finds out what the host is like; asked once, when somebody wants to know.
             poller: The server's.  Without one the backend makes its own and closes it.
             audit: Where it is written down who starts what.
+            telemetry: Where processes are counted and timed.
         """
         self._look = look
         self._info: HostInfo | None = None
@@ -82,6 +86,9 @@ class LocalBackend:
         self._live: set[LocalProcess] = set()
         self._strays: set[LocalProcess] = set()  # Closed, but not without leaving somebody behind.
         self._audit = audit
+        self._telemetry = telemetry or Silent()
+        # When they started, and their spans; of processes whose end somebody wants to know.
+        self._watched: dict[LocalProcess, tuple[float, Span | None]] = {}
         # For as long as anybody uses it: a connection, a session, a process.
         self._accounts: WeakValueDictionary[Identity, Account] = WeakValueDictionary()
         self._closing = False
@@ -171,7 +178,15 @@ class LocalBackend:
         except OSError as error:
             raise failed(spec, Fault.SYSTEM, spec.argv[0], error.errno or errno.EIO) from error
         self._live.add(process)
+        self._count(process)
         return process
+
+    def _count(self, process: LocalProcess) -> None:
+        """Count a process that runs, and time it, if anybody wants to know."""
+        found = begin(PROCESS)
+        if found is not None or self._telemetry.recording:
+            self._telemetry.process_started()
+            self._watched[process] = (self._loop.time(), found)
 
     async def _cage(self, spec: Spec) -> Cage | None:
         from holdfast.host.sandbox.search import Search
@@ -245,7 +260,15 @@ class LocalBackend:
     # Implements ``life.Owner``.
 
     def exited(self, process: LocalProcess) -> None:
-        pass
+        watched = self._watched.pop(process, None)
+        if watched is None or process.exit is None:
+            return
+        started, found = watched
+        result = result_of(process.exit)
+        self._telemetry.process_finished(result, self._loop.time() - started)
+        if found is not None:
+            found.set("result", result)
+            found.end()
 
     def closed(self, process: LocalProcess) -> None:
         self.closures += 1

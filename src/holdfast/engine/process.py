@@ -51,6 +51,8 @@ from .tree import GONE, Tree
 from .watchdog import Watchdog
 from .watches import LocalWatch, Waiting, notify
 
+_FORGOTTEN = Cause(Kind.TERMINATED, "client", "nobody is left to serve it to")
+
 
 class LocalProcess(Prompt):
     """A process on this host.  Implements ``backend.KeptProcess``."""
@@ -288,6 +290,9 @@ class LocalProcess(Prompt):
         survivors = await self.tree.outlive(self._line(), self._loop.time() + grace)
         return Ended(running, survivors, exact=self.exit is None or self.exit.outcome.kind is not Kind.LOST)
 
+    def end_now(self) -> None:
+        self.end(Cause(Kind.TERMINATED, "client"))
+
     def end(self, cause: Cause, grace: float = 0.0) -> bool:
         """End the tree, with time to end by itself; say whether the process still ran."""
         running = self.exit is None
@@ -317,7 +322,10 @@ class LocalProcess(Prompt):
         for watch in self._watches:
             watch.stop()
         self._ring.close()
-        if self.exit is None or leftovers is Leftovers.END:
+        if self.exit is None:
+            self.end(_FORGOTTEN)
+            return
+        if leftovers is Leftovers.END:
             self.kill()
             return
         if leftovers is Leftovers.END_GROUP:

@@ -14,6 +14,7 @@ from holdfast.engine.local import LocalBackend
 from holdfast.errors import HoldfastError, LimitReached
 from holdfast.host.info import host_info
 from holdfast.sandbox import Guarantees
+from holdfast.telemetry import Tally
 from holdfast.value import replace
 from tests.fakes.gate import Gate, SlowProgram, gone
 from tests.fakes.process import (
@@ -214,6 +215,63 @@ async def test_a_traced_start_shows_where_its_time_goes() -> None:
             with pytest.raises(HoldfastError):
                 await backend.start(command("/no/such/program"))
 
-    names = ["codex.exec_server.process_prepare_sandbox", "codex.process.spawn"] * 2
-    assert [child.told for child in request.children] == [(name, {}, 1) for name in names]
+    names = ["codex.exec_server.process_prepare_sandbox", "codex.process.spawn"]
+    found = [child.told for child in request.children]
+    assert found.pop(2) == ("codex.exec_server.process", {"result": "success"}, 1)
+    assert found == [(name, {}, 1) for name in names * 2]
     assert running == 1
+
+
+# Figures and traces.
+
+
+@pytest.mark.parametrize(
+    ("script", "result"), [("exit 0", "success"), ("exit 3", "error"), ("kill -9 $$", "error")]
+)
+async def test_a_process_is_counted_and_timed_until_its_end(script: str, result: str) -> None:
+    """Whichever dialect has started it: a gauge that only grows says nothing."""
+    tally = Tally()
+    async with running_backend(telemetry=tally) as backend:
+        process = await backend.start(sh(f"read _; {script}"))
+        running = tally.counts[ACTIVE]
+        process.close_stdin_now()
+        await finished(process)
+
+        assert (running, tally.counts[ACTIVE]) == (1, 0)
+        assert tally.counts["exec_server_processes_finished_total", result] == 1
+        assert sum(tally.durations["exec_server_process_duration_seconds", result]) > 0
+
+
+ACTIVE = ("exec_server_processes_active",)
+
+
+@pytest.mark.parametrize("how", ["terminate", "forget", "end", "close"])
+async def test_a_process_that_was_ended_is_counted_as_that(how: str) -> None:
+    tally = Tally()
+    async with running_backend(telemetry=tally) as backend:
+        process = await backend.start(command("sleep", "1000"))
+        if how == "terminate":
+            await process.terminate()
+        elif how == "forget":
+            process.forget()
+        elif how == "end":
+            process.end_now()
+        else:
+            await backend.aclose()
+        await eventually(lambda: tally.counts[ACTIVE] == 0)
+
+    assert tally.counts["exec_server_processes_finished_total", "terminated"] == 1
+
+
+async def test_the_span_of_a_process_lasts_until_its_exit() -> None:
+    async with running_backend() as backend:
+        with traced() as request:
+            request.share("process.id", "p")
+            process = await backend.start(sh("read _; exit 3"))
+        found = request.children[-1]
+        before = found.told
+        process.close_stdin_now()
+        await finished(process)
+
+    assert before == ("codex.exec_server.process", {"process.id": "p"}, 0)
+    assert found.told == ("codex.exec_server.process", {"process.id": "p", "result": "error"}, 1)

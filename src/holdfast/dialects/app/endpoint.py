@@ -19,7 +19,6 @@ from holdfast.dialects.scope import Scope, Starting, Strays
 from holdfast.errors import HoldfastError, OutOfTurn
 from holdfast.protocol.app import AppCapabilities, AppInitializeParams, AppInitializeResult, ClientInfo
 from holdfast.protocol.shapes import Shape
-from holdfast.telemetry import Telemetry
 from holdfast.wire import jsonrpc
 from holdfast.wire.jsonrpc import Notification, Response
 
@@ -45,13 +44,11 @@ class AppEndpoint:
         methods: Mapping[str, Method],
         *,
         loop: asyncio.AbstractEventLoop,
-        telemetry: Telemetry,
         limits: AppLimits | None = None,
     ) -> None:
         self.backend = backend
         self.methods = methods
         self.loop = loop
-        self.telemetry = telemetry
         self.limits = limits or AppLimits()
         self.room = Room(self.limits.buffered_total)
 

@@ -100,6 +100,5 @@ def make_endpoint(services: Services) -> AppEndpoint:
         services.backend,
         METHODS,
         loop=services.loop,
-        telemetry=services.telemetry,
         limits=services.limits.app,
     )

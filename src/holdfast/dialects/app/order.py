@@ -13,7 +13,7 @@ from msgspec import UNSET
 
 from holdfast.config import AppLimits
 from holdfast.errors import BadRequest
-from holdfast.model import EnvironmentPolicy, HostInfo, Inherit, Size, Spec
+from holdfast.model import PLAIN, EnvironmentPolicy, HostInfo, Inherit, ProcessTerms, Size, Spec
 from holdfast.protocol.app import AnySize, ExecParams, SpawnParams
 from holdfast.value import replace
 
@@ -43,7 +43,6 @@ class Terms:
     """The client may write to it."""
     cap: int | None
     """Bytes of each stream that are told or kept."""
-    timeout: float | None
     quiet: float | None
     """Seconds of silence after the exit that end the output; see ``Drain``."""
     hard: float
@@ -75,8 +74,8 @@ def process(params: SpawnParams, limits: AppLimits) -> Order:
     _check_terminal(PROCESS, params)
     _check_timeout(PROCESS, timeout)
     return Order(
-        _spec(PROCESS, params, params.cwd, params.env or {}),
-        _terms(params, limits, timeout=timeout, cap=cap, quiet=limits.process_quiet_seconds),
+        _spec(PROCESS, params, params.cwd, params.env or {}, timeout),
+        _terms(params, limits, cap=cap, quiet=limits.process_quiet_seconds),
     )
 
 
@@ -103,13 +102,13 @@ def command(params: ExecParams, info: HostInfo, limits: AppLimits) -> Order:
     sandbox, network = policy.of(params, info, cwd, limits.command_policy)
     if not network:
         env.setdefault(_NO_NETWORK, "1")
-    spec = replace(_spec(COMMAND, params, cwd, env), sandbox=sandbox)
+    spec = _spec(COMMAND, params, cwd, env, None if params.disable_timeout else timeout)
+    spec = replace(spec, sandbox=sandbox)
     if params.process_id is None and (params.tty or params.stream_stdin or params.stream_stdout_stderr):
         raise Declined("command/exec tty or streaming requires a client-supplied processId")
     terms = _terms(
         params,
         limits,
-        timeout=None if params.disable_timeout else timeout,
         cap=None if params.disable_output_cap else cap,
         quiet=limits.command_quiet_seconds,
     )
@@ -135,7 +134,13 @@ def size(family: Family, size: AnySize | None) -> Size:
     return Size(size.rows, size.cols)
 
 
-def _spec(family: Family, params: SpawnParams | ExecParams, cwd: str, env: dict[str, str | None]) -> Spec:
+def _spec(
+    family: Family,
+    params: SpawnParams | ExecParams,
+    cwd: str,
+    env: dict[str, str | None],
+    timeout: int | None,
+) -> Spec:
     return Spec(
         argv=params.command,
         cwd=cwd,
@@ -143,6 +148,7 @@ def _spec(family: Family, params: SpawnParams | ExecParams, cwd: str, env: dict[
         env_policy=_OWN_ENVIRONMENT,
         terminal=size(family, params.size) if params.tty else None,
         stdin=params.stream_stdin,
+        terms=PLAIN if timeout is None else ProcessTerms(timeout=timeout / 1000),
         name=family.name(params) or "",
     )
 
@@ -151,7 +157,6 @@ def _terms(
     params: SpawnParams | ExecParams,
     limits: AppLimits,
     *,
-    timeout: int | None,
     cap: int | None,
     quiet: float | None,
 ) -> Terms:
@@ -163,7 +168,6 @@ def _terms(
         streamed=streamed,
         stdin=params.tty or params.stream_stdin,
         cap=cap,
-        timeout=None if timeout is None else timeout / 1000,
         quiet=quiet,
         hard=limits.drain_seconds,
     )

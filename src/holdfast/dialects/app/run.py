@@ -12,25 +12,17 @@ What must hold:
 from __future__ import annotations
 
 import asyncio
-import logging
-import signal as signals
 from collections.abc import Callable
 
 from holdfast.backend import KeptProcess, Valve
-from holdfast.errors import SignalFailed
-from holdfast.model import Chunk, Exit, Leftovers, Stream
+from holdfast.model import Chunk, Exit, Kind, Leftovers, Stream
 
 from .capped import Capped, Room
 from .drain import Drain
 from .order import Terms
 
-_log = logging.getLogger(__name__)
-
 TIMED_OUT = 124
 """The exit code of a process that was killed because its time was over."""
-
-_LONGEST = 365 * 24 * 3600.0
-"""Seconds; longer timeouts are legal and mean the same, but clocks overflow."""
 
 
 class Run:
@@ -43,7 +35,6 @@ class Run:
         "_on_over",
         "_tell",
         "_terms",
-        "_timed_out",
         "_timer",
         "exit_code",
         "killed",
@@ -86,14 +77,11 @@ class Run:
         self._on_over = on_over
         self._on_lost = on_lost
         self._loop = loop
-        self._timed_out = False
         self._timer: asyncio.TimerHandle | None = None
         streams = (Stream.STDOUT,) if terms.terminal else (Stream.STDOUT, Stream.STDERR)
         self._drain = Drain(streams, quiet=terms.quiet, hard=terms.hard)
         process.retain(0)  # It is told or kept here; nobody asks for it again.
         process.watch(self, valve if terms.streamed else None)
-        if terms.timeout is not None:
-            self._timer = loop.call_later(min(terms.timeout, _LONGEST), self._on_timeout)
 
     @property
     def takes_stdin(self) -> bool:
@@ -137,7 +125,9 @@ class Run:
             self._look()
 
     def exited(self, seq: int, exit: Exit) -> None:  # noqa: A002  (what it is called everywhere)
-        self.exit_code = TIMED_OUT if self._timed_out else exit.code
+        timed_out = exit.outcome.kind is Kind.TIMEOUT
+        self.killed = self.killed or timed_out
+        self.exit_code = TIMED_OUT if timed_out else exit.code
         self._drain.exited(self._loop.time())
         self._look()
 
@@ -156,12 +146,6 @@ class Run:
         if self._timer is not None:
             self._timer.cancel()
         self._timer = self._loop.call_at(when, self._on_drain_due)
-
-    def _on_timeout(self) -> None:
-        # It may have ended in time, and the news be held back because the client is behind.
-        if self.process.running:
-            self._timed_out = True
-            self.kill()
 
     def _on_drain_due(self) -> None:
         self.process.drain()  # What is ready wins over a deadline.
@@ -193,10 +177,7 @@ class Run:
     def kill(self) -> None:
         """Kill the process and everything it has started; its exit and its result follow."""
         self.killed = True
-        try:
-            self.process.signal_now(signals.SIGKILL, tree=True)
-        except SignalFailed as failed:
-            _log.warning("process %d: %s", self.process.pid, failed)
+        self.process.end_now()
 
     def _finish(self) -> None:
         # Whoever has left the group of a process that ended by itself is not in its way.

@@ -9,7 +9,6 @@ from typing import Any
 
 import msgspec
 
-from holdfast import tracing
 from holdfast.dialects import spawning
 from holdfast.dialects.dialect import LongResult
 from holdfast.dialects.scope import Scope, Starting
@@ -115,17 +114,10 @@ async def _start(
     except StartCancelled as cancelled:
         raise Failed(family.not_started(str(cancelled)), cancelled) from None
     # From here to the answer nothing waits, so nothing can be told in between.
-    started, span = endpoint.loop.time(), tracing.begin(tracing.PROCESS)
 
     def over(run: Run) -> bool | None:
         talk.strays.keep(process)
-        result = "terminated" if run.killed else "error" if run.exit_code else "success"
-        _count(talk, result, started, span)
         return on_over(run)
-
-    def lost() -> None:
-        _count(talk, "terminated", started, span)
-        on_lost()
 
     tell = _teller(talk, family, starting.name)
     run = Run(
@@ -136,17 +128,9 @@ async def _start(
         loop=endpoint.loop,
         tell=tell,
         on_over=over,
-        on_lost=lost,
+        on_lost=on_lost,
     )
     scope.settle(starting, run)
-    endpoint.telemetry.process_started()
-
-
-def _count(talk: AppConversation, result: str, started: float, span: tracing.Span | None) -> None:
-    talk.endpoint.telemetry.process_finished(result, talk.endpoint.loop.time() - started)
-    if span is not None:
-        span.set("result", result)
-        span.end()
 
 
 def _teller(talk: AppConversation, family: Family, name: str) -> Callable[[Stream, bytes, bool], None]:

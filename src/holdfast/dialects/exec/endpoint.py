@@ -8,7 +8,6 @@ from collections.abc import Mapping
 from holdfast.backend import KeptBackend
 from holdfast.config import FileLimits, HttpLimits, SandboxLimits, SessionLimits
 from holdfast.dialects.dialect import Client, Method
-from holdfast.telemetry import Telemetry
 
 from .conversation import ExecConversation
 from .state import ExecState
@@ -23,7 +22,6 @@ class ExecEndpoint(ExecState):
         methods: Mapping[str, Method],
         *,
         loop: asyncio.AbstractEventLoop,
-        telemetry: Telemetry,
         limits: SessionLimits | None = None,
         http_limits: HttpLimits | None = None,
         file_limits: FileLimits | None = None,
@@ -32,7 +30,6 @@ class ExecEndpoint(ExecState):
         super().__init__(
             backend,
             loop=loop,
-            telemetry=telemetry,
             limits=limits,
             http_limits=http_limits,
             file_limits=file_limits,

@@ -12,7 +12,6 @@ from holdfast.backend import KeptBackend, KeptProcess, Valve
 from holdfast.dialects.dialect import Client
 from holdfast.model import Chunk, Exit, Leftovers, Stream
 from holdfast.protocol import events
-from holdfast.tracing import Span
 from holdfast.value import value
 
 from .retention import Retention
@@ -40,8 +39,6 @@ class Home(Protocol):
 class EntryOwner(Protocol):
     """Keeps account of the processes of all scopes."""
 
-    def exited(self, entry: Entry, exit: Exit) -> None: ...  # noqa: A002  (what it is called everywhere)
-
     def closed(self, entry: Entry) -> None: ...
 
 
@@ -66,7 +63,6 @@ class EntrySnapshot:
 
     name: str
     request: StartSummary
-    terminated: bool
     unacknowledged: int
     """Bytes that are retained in any case."""
     window: WindowSnapshot | None
@@ -81,7 +77,7 @@ class Entry:
     away; then nobody is notified, and what was missed can be read.
     """
 
-    __slots__ = ("home", "name", "process", "request", "retention", "span", "started", "terminated", "window")
+    __slots__ = ("home", "name", "process", "request", "retention", "window")
 
     def __init__(
         self,
@@ -92,18 +88,12 @@ class Entry:
         *,
         owner: EntryOwner,
         retention: Retention,
-        now: float,
     ) -> None:
         self.home = home
         self.name = name
         self.process = process
         self.request = request
         self.retention = retention
-        self.started = now
-        self.span: Span | None = None
-        """Lasts until the exit; None if nobody traces."""
-        self.terminated = False
-        """Whether anybody asked for its end; only for the record."""
         self.window: Window | None = None
         """Holds the process up while its client has not acknowledged enough; None if it need not."""
         process.watch(Notifier(self, owner), home.valve)
@@ -155,7 +145,6 @@ class Entry:
         return EntrySnapshot(
             self.name,
             self.request,
-            self.terminated,
             self.retention.unacknowledged,
             None if self.window is None else self.window.suspend(),
             deadline,
@@ -189,7 +178,6 @@ class Notifier:
         client = self._home.client
         if client is not None:
             client.send(events.exited(self._name, seq, exit, extended=self._home.extended))
-        self._owner.exited(self._entry, exit)
 
     def closed(self, seq: int) -> None:
         client = self._home.client
@@ -223,9 +211,7 @@ class ArchivedEntry(bytes):
             return None
         request = entry.request
         head, state = events.listed_head(entry.name, request.about), events.listed_state(entry.process)
-        data = marshal.dumps(
-            (key, entry.name, entry.terminated, request.fingerprint, request.sandboxed, process)
-        )
+        data = marshal.dumps((key, entry.name, request.fingerprint, request.sandboxed, process))
         block = b"".join((_LENGTHS.pack(len(head), len(state)), head, state, data))
         return ArchivedEntry(block.ljust(_LEAST, b"\0"))  # What follows the value is not read.
 
@@ -236,9 +222,9 @@ class ArchivedEntry(bytes):
         middle = _LENGTHS.size + head
         return self[_LENGTHS.size : middle], self[middle : middle + state]
 
-    def _load(self) -> tuple[str, str, bool, bytes, bool, Any]:
+    def _load(self) -> tuple[str, str, bytes, bool, Any]:
         head, state = _LENGTHS.unpack_from(self)
-        found: tuple[str, str, bool, bytes, bool, Any]
+        found: tuple[str, str, bytes, bool, Any]
         found = marshal.loads(memoryview(self)[_LENGTHS.size + head + state :])  # noqa: S302
         return found
 
@@ -253,19 +239,16 @@ class ArchivedEntry(bytes):
 
     def restore(self, home: Home, backend: KeptBackend, owner: EntryOwner) -> Entry:
         """The entry as it was."""
-        _, name, terminated, fingerprint, sandboxed, process = self._load()
+        _, name, fingerprint, sandboxed, process = self._load()
         about = self.listed[0].removeprefix(events.listed_head(name, b"")[:-1]).removesuffix(b",")
-        entry = Entry(
+        return Entry(
             home,
             name,
             backend.unpack(process),
             StartSummary(about, fingerprint, None, sandboxed),
             owner=owner,
             retention=_SETTLED,
-            now=0.0,
         )
-        entry.terminated = terminated
-        return entry
 
 
 _SETTLED = Retention(None, attached=1, detached=1)

@@ -154,7 +154,6 @@ def make_endpoint(services: Services) -> ExecEndpoint:
         services.backend,
         METHODS,
         loop=services.loop,
-        telemetry=services.telemetry,
         limits=limits.session,
         http_limits=limits.http,
         file_limits=limits.file,

@@ -20,7 +20,7 @@ from holdfast.protocol import paths
 from holdfast.protocol.sandbox import sandbox_of
 from holdfast.protocol.shapes import camel
 from holdfast.protocol.start import EnvPolicy, ResourceLimits, StartParams, StartResult, TerminalSize
-from holdfast.tracing import LONGEST, PREPARE_SNAPSHOT, PROCESS, begin, span
+from holdfast.tracing import LONGEST, PREPARE_SNAPSHOT, span
 
 from .conversation import ExecConversation
 from .decoding import DecodedStart
@@ -96,7 +96,6 @@ async def _start(
     process = await spawning.start(talk.backend, spec, home, starting)
     # From here to the answer nothing waits, so nothing can be told in between.
     entry = endpoint.enter(home, starting, process, request)
-    entry.span = begin(PROCESS)
     return _result(entry, existing=False, extended=extended)
 
 

@@ -11,9 +11,8 @@ from holdfast.dialects.dialect import Client
 from holdfast.dialects.expiry import Expiry
 from holdfast.dialects.scope import Starting
 from holdfast.errors import SessionBusy
-from holdfast.model import Exit, Kind, Leftovers
+from holdfast.model import Leftovers
 from holdfast.principal import Identity
-from holdfast.telemetry import Telemetry
 from holdfast.value import value
 
 from .archive import Archive
@@ -51,7 +50,6 @@ class ExecState:
         backend: KeptBackend,
         *,
         loop: asyncio.AbstractEventLoop,
-        telemetry: Telemetry,
         limits: SessionLimits | None = None,
         http_limits: HttpLimits | None = None,
         file_limits: FileLimits | None = None,
@@ -66,7 +64,6 @@ class ExecState:
         self.sessions = Sessions(self.limits)
         self.tenants = Tenants(self.limits)
         self.loop = loop
-        self.telemetry = telemetry
         self._archive = Archive(self, sessions=self.sessions, tenants=self.tenants, limits=self.limits)
         self._returned: Expiry[tuple[Session, int]] = Expiry(self.limits.detached_seconds)
         self._timer: asyncio.TimerHandle | None = None
@@ -122,7 +119,6 @@ class ExecState:
         """A process that was asked for runs.  Its client may be gone already."""
         entry = self._entry(home, starting.name, process, request)
         home.settle(starting, entry)
-        self.telemetry.process_started()
         if request.window is not None:
             self._open_window(home, entry, request.window)
         if home.client is None and not home.is_shared:
@@ -134,7 +130,7 @@ class ExecState:
     def _entry(self, home: ProcessScope, name: str, process: KeptProcess, request: StartSummary) -> Entry:
         limits = self.limits
         retention = Retention(request.retain, attached=limits.attached_bytes, detached=limits.detached_bytes)
-        return Entry(home, name, process, request, owner=self, retention=retention, now=self.loop.time())
+        return Entry(home, name, process, request, owner=self, retention=retention)
 
     def _open_window(self, home: ProcessScope, entry: Entry, size: int) -> Window:
         return entry.open_window(
@@ -147,20 +143,6 @@ class ExecState:
         """The process of that name, as it is, or was when it had ended; the client's own before others."""
         home, entry = session.tenant.find(session, name)
         return self._archive.restore(home, entry) if isinstance(entry, ArchivedEntry) else entry
-
-    def exited(self, entry: Entry, exit: Exit) -> None:  # noqa: A002  (what it is called everywhere)
-        if exit.outcome.kind is Kind.LOST:
-            result = "unknown"
-        else:
-            result = "terminated" if entry.terminated else "error" if exit.code else "success"
-        self._finished(entry, result)
-
-    def _finished(self, entry: Entry, result: str) -> None:
-        self.telemetry.process_finished(result, self.loop.time() - entry.started)
-        if entry.span is not None:
-            entry.span.set("result", result)
-            entry.span.end()
-            entry.span = None
 
     def closed(self, entry: Entry) -> None:
         assert isinstance(entry.home, ProcessScope)
@@ -175,8 +157,6 @@ class ExecState:
         entries = session.entries
         processes = [*session.strays.take(), *(entry.process for entry in entries)]
         cancelled = [self._cancel(entry) for entry in session if isinstance(entry, Starting)]
-        for entry in entries:
-            entry.terminated = True
         try:
             ended = await asyncio.gather(*(process.terminate() for process in processes))
             # What waits for a start is refused before a new session could be mistaken for its own.
@@ -202,9 +182,6 @@ class ExecState:
             elif isinstance(entry, ArchivedEntry):
                 self._archive.restore(home, entry).forget()
             else:
-                entry.terminated = True
-                if entry.process.exit is None:
-                    self._finished(entry, "terminated")
                 entry.forget(Leftovers.END)
         self.tenants.tidy(home.tenant)
 
@@ -311,7 +288,6 @@ class ExecState:
         for written, process in entries:
             request = written.request
             entry = self._entry(home, written.name, process, request)
-            entry.terminated = written.terminated
             home.settle(home.reserve(written.name, request), entry)
             if written.window is not None and request.window is not None:
                 self._open_window(home, entry, request.window).resume(written.window, process)

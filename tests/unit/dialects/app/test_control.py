@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import logging
-import signal
 from typing import Any
 
 import pytest
@@ -13,7 +11,7 @@ from holdfast.dialects.app.explain import explain
 from holdfast.dialects.app.family import COMMAND, PROCESS, Family
 from holdfast.errors import HoldfastError
 from holdfast.model import Leftovers, Size, WriteStatus
-from tests.fakes.app_talk import AppTalk, Immortal, Pipes, ready
+from tests.fakes.app_talk import AppTalk, Pipes, ready
 from tests.fakes.dialects import FakeProcess
 
 METHODS = {
@@ -254,22 +252,7 @@ async def test_a_kill_takes_the_whole_tree_and_may_be_repeated(family: Family) -
     assert await scene.kill() == {}
     assert await scene.kill() == {}
 
-    assert scene.calls == [("signal", signal.SIGKILL, "tree")] * 2
-
-
-@BOTH
-async def test_a_kill_that_the_system_refuses_is_logged_and_the_process_goes_on(
-    family: Family, caplog: pytest.LogCaptureFixture
-) -> None:
-    """Its timeout may ask for the same, and has nobody to tell."""
-    scene = await running(family, Immortal())
-
-    with caplog.at_level(logging.WARNING):
-        answer = await scene.kill()
-
-    assert answer == {}
-    assert caplog.messages == ["process 1: signal not delivered: Operation not permitted"]
-    assert scene.calls == [("signal", signal.SIGKILL, "tree")]
+    assert scene.calls == [("end",)] * 2
 
 
 @BOTH

@@ -15,7 +15,6 @@ from holdfast.dialects.dialect import Conversation, WireError
 from holdfast.errors import HoldfastError, UnknownMethod
 from holdfast.model import Leftovers
 from holdfast.protocol.shapes import Nothing
-from holdfast.telemetry import Silent
 from holdfast.value import replace
 from holdfast.wire.jsonrpc import Notification, Request, Response
 from tests.fakes.app_talk import CLIENT, AppLoop, AppTalk, ready
@@ -260,7 +259,7 @@ def test_each_family_has_names_of_its_own() -> None:
 
 
 async def test_every_client_of_the_endpoint_means_it() -> None:
-    endpoint = AppEndpoint(FakeBackend(), METHODS, loop=AppLoop().loop, telemetry=Silent())
+    endpoint = AppEndpoint(FakeBackend(), METHODS, loop=AppLoop().loop)
 
     assert endpoint.pick(b"whatever") is endpoint
     assert endpoint.limits == AppLimits()

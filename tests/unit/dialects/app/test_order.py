@@ -12,7 +12,7 @@ from holdfast.dialects.app.explain import explain
 from holdfast.dialects.app.family import COMMAND, PROCESS, Family
 from holdfast.dialects.app.order import Order, Terms
 from holdfast.errors import Refused
-from holdfast.model import EnvironmentPolicy, Inherit, Size, Spec
+from holdfast.model import EnvironmentPolicy, Inherit, ProcessTerms, Size, Spec
 from holdfast.protocol import app as m
 from holdfast.value import replace
 from tests.fakes.dialects import HOST
@@ -27,6 +27,7 @@ LIMITS = AppLimits(
 SPAWN = {"command": ["x"], "processHandle": "h", "cwd": "/tmp"}
 EXEC = {"command": ["x"]}
 
+TEN = ProcessTerms(timeout=10.0)
 ALL = EnvironmentPolicy(Inherit.ALL, ignore_default_excludes=True, exclude=(), set=(), include_only=())
 
 
@@ -51,16 +52,16 @@ def refusal(family: Family, **params: Any) -> tuple[int, str]:
 def test_a_process_has_its_defaults() -> None:
     """A mebibyte of each stream, ten seconds, no input, nothing told before the end."""
     assert process() == Order(
-        Spec(argv=["x"], cwd="/tmp", env={}, env_policy=ALL, name="h"),
-        Terms(terminal=False, streamed=False, stdin=False, cap=1 << 20, timeout=10.0, quiet=0.25, hard=2.0),
+        Spec(argv=["x"], cwd="/tmp", env={}, env_policy=ALL, terms=TEN, name="h"),
+        Terms(terminal=False, streamed=False, stdin=False, cap=1 << 20, quiet=0.25, hard=2.0),
     )
 
 
 def test_a_command_has_its_defaults() -> None:
     """It runs in the server's own directory."""
     assert command() == Order(
-        Spec(argv=["x"], cwd=HOST.cwd, env={}, env_policy=ALL),
-        Terms(terminal=False, streamed=False, stdin=False, cap=1 << 20, timeout=10.0, quiet=0.5, hard=2.0),
+        Spec(argv=["x"], cwd=HOST.cwd, env={}, env_policy=ALL, terms=TEN),
+        Terms(terminal=False, streamed=False, stdin=False, cap=1 << 20, quiet=0.5, hard=2.0),
     )
 
 
@@ -85,7 +86,9 @@ def test_variables_are_laid_over_the_servers_own() -> None:
     """Null takes one away; no names are held back, because the client runs as the server's user."""
     given = {"A": "1", "B": None}
 
-    assert process(env=given).spec == Spec(argv=["x"], cwd="/tmp", env=given, env_policy=ALL, name="h")
+    assert process(env=given).spec == Spec(
+        argv=["x"], cwd="/tmp", env=given, env_policy=ALL, terms=TEN, name="h"
+    )
     assert command(env=given).spec.env == given
     assert process(env=None).spec.env == command(env=None).spec.env == {}
 
@@ -135,7 +138,7 @@ def test_output_is_capped_as_asked_and_what_is_kept_here_is_always_bounded(
 )
 def test_the_time_is_bounded_as_asked(placed: Order, timeout: float | None) -> None:
     """Null means no bound for a process and the default for a command."""
-    assert placed.terms.timeout == timeout
+    assert placed.spec.terms.timeout == timeout
 
 
 @pytest.mark.parametrize(

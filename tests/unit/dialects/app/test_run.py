@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-import signal
-
 import pytest
 
 from holdfast.dialects.app.run import TIMED_OUT
-from holdfast.model import Leftovers, Stream
+from holdfast.model import Exit, Kind, Leftovers, Outcome, Stream
 from tests.fakes.app_run import Scene
 from tests.fakes.app_talk import HARD, QUIET, Pipes
 from tests.fakes.dialects import FakeProcess
@@ -17,7 +15,7 @@ ERR = Stream.STDERR
 
 BY_ITSELF = ("forget", Leftovers.END_GROUP)
 ENDED = ("forget", Leftovers.END)
-KILLED = ("signal", signal.SIGKILL, "tree")
+KILLED = ("end",)
 
 
 # Output.
@@ -257,52 +255,19 @@ def test_output_that_ends_though_late_was_not_cut_off() -> None:
 # Time.
 
 
-def test_a_process_whose_time_is_over_is_killed_and_its_code_says_so() -> None:
-    """Everybody it has started ends with it, and its output so far is kept."""
-    scene = Scene(timeout=10.0)
+def test_the_code_of_a_process_whose_time_was_over_says_so() -> None:
+    """The engine has ended it; its output so far is kept, and whatever it has left is ended, too."""
+    scene = Scene(FakeProcess())
     scene.process.say(b"so far")
 
-    scene.loop.move(9.5)
-    before = list(scene.process.calls)
-    scene.loop.move(0.5)
-    after = list(scene.process.calls)
-    scene.process.end(137)
+    scene.process.end(end=Exit(137, Outcome(Kind.TIMEOUT, signal=9, by="limit")))
     scene.process.close()
 
-    assert (before, after[1:]) == ([("retain", 0)], [KILLED])
     assert scene.process.calls[-1] == ENDED
     assert scene.told == [("over", TIMED_OUT)]
     assert scene.run.stdout.kept() == b"so far"
     assert scene.run.torn
     assert not scene.run.drain_timed_out
-
-
-def test_a_time_that_is_over_after_the_exit_changes_nothing() -> None:
-    """Whoever holds the output open is not the process."""
-    scene = Scene(timeout=1.0, quiet=None)
-    scene.process.end(3)
-
-    scene.loop.move(1.5)
-
-    assert KILLED not in scene.process.calls
-    assert (scene.run.over, scene.run.exit_code) == (False, 3)
-    scene.loop.move(0.5)
-    assert scene.told == [("over", 3)]
-
-
-def test_no_time_at_all_is_a_time() -> None:
-    scene = Scene(timeout=0.0)
-
-    scene.loop.move(0)
-
-    assert scene.process.calls[1:] == [KILLED]
-
-
-def test_a_time_beyond_all_clocks_is_taken() -> None:
-    scene = Scene(timeout=(2**63 - 1) / 1000)
-
-    assert len(scene.loop.timers) == 1
-    assert scene.loop.timers[0].when() - scene.loop.now < 10**9
 
 
 # Killed.
@@ -326,7 +291,7 @@ def test_a_killed_process_takes_everybody_along_whom_it_has_started() -> None:
 
 @pytest.mark.parametrize("exited", [False, True])
 def test_a_run_that_is_given_up_has_no_result_and_leaves_nothing(*, exited: bool) -> None:
-    scene = Scene(timeout=5.0)
+    scene = Scene(FakeProcess())
     if exited:
         scene.process.end(0)
 
@@ -354,15 +319,3 @@ def test_a_run_knows_whether_it_may_be_written_to(*, stdin: bool) -> None:
     scene = Scene(stdin=stdin)
 
     assert (scene.run.takes_stdin, scene.run.stdin_open) == (stdin, stdin)
-
-
-def test_a_process_that_ended_in_time_did_not_time_out_though_its_client_learns_of_it_late() -> None:
-    """A client that is behind holds the news back; it must not turn them into others."""
-    scene = Scene(timeout=10.0)
-    scene.process.runs = False
-
-    scene.loop.move(10.0)
-    scene.process.end(0)
-    scene.process.close()
-
-    assert scene.told == [("over", 0)]

@@ -368,21 +368,3 @@ async def test_the_answer_of_a_command_is_given_up_with_its_client() -> None:
     assert answer.cancelled()
     assert process.calls[-1] == ("forget", Leftovers.END)
     assert scene.client.raw == []
-
-
-# Figures.
-
-
-@pytest.mark.parametrize("left", [False, True])
-async def test_a_process_is_counted_from_its_start_to_its_end(*, left: bool) -> None:
-    """A gauge that only grows says nothing."""
-    scene, process = await spawned()
-    running = scene.tally.counts["exec_server_processes_active",]
-
-    if left:
-        scene.talk.ended()
-    else:
-        process.end(0)
-        process.close()
-
-    assert (running, scene.tally.counts["exec_server_processes_active",]) == (1, 0)

@@ -256,7 +256,6 @@ async def test_a_process_is_ended_with_the_time_it_is_given(params: dict[str, An
 
     assert result == {"running": True, "survivors": [], "treeExact": True}
     assert process.calls == [("terminate", grace, "client")]
-    assert scene.entry().terminated
 
 
 async def test_who_could_not_be_ended_is_told_and_whether_all_were_seen() -> None:
@@ -281,7 +280,6 @@ async def test_what_an_ended_process_left_behind_is_spared(given: dict[str, Any]
 
     assert result == {"running": False, "survivors": [], "treeExact": True}
     assert process.calls == []
-    assert not scene.entry().terminated
 
 
 async def test_of_a_process_that_was_lost_nobody_knows_who_is_left() -> None:
@@ -305,18 +303,6 @@ async def test_what_an_ended_process_left_behind_is_ended_for_those_who_say_how(
 
     assert result == {"running": False, "survivors": [7], "treeExact": True}
     assert process.calls == [("terminate", seconds, "client")]
-    assert not scene.entry().terminated
-
-
-async def test_a_process_that_was_ended_stays_so_for_the_record() -> None:
-    scene, process = await started()
-    await scene.call("process/terminate", {"processId": "p"})
-    process.end(137)
-
-    await scene.call("process/terminate", {"processId": "p", "graceMs": 0})
-
-    assert scene.entry().terminated
-    assert scene.finished() == {"terminated": 1}
 
 
 @pytest.mark.parametrize("given", [{}, {"graceMs": 0}, {"graceMs": 5}])
@@ -400,5 +386,3 @@ async def test_a_process_whose_end_was_refused_is_not_counted_as_ended() -> None
     other.end(0)
     slow.gate.set()
     await asyncio.gather(*tasks)
-
-    assert scene.finished() == {"success": 1}

@@ -6,12 +6,11 @@ from holdfast.config import SessionLimits
 from holdfast.dialects.exec.conversation import ExecConversation
 from holdfast.dialects.exec.endpoint import ExecEndpoint
 from holdfast.dialects.exec.methods import METHODS
-from holdfast.telemetry import Tally
 from tests.fakes.dialects import FakeBackend, FakeClient, HandLoop
 
 
 def test_every_client_of_the_endpoint_means_it() -> None:
-    endpoint = ExecEndpoint(FakeBackend(), METHODS, loop=HandLoop().loop, telemetry=Tally())
+    endpoint = ExecEndpoint(FakeBackend(), METHODS, loop=HandLoop().loop)
 
     assert endpoint.pick(b"whatever") is endpoint
     assert endpoint.methods is METHODS

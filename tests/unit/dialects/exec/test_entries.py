@@ -25,9 +25,6 @@ class Ledger:
     def __init__(self) -> None:
         self.entries: list[tuple[object, ...]] = []
 
-    def exited(self, entry: Entry, exit: Exit) -> None:  # noqa: A002  (what it is called everywhere)
-        self.entries.append(("exited", entry, exit))
-
     def closed(self, entry: Entry) -> None:
         self.entries.append(("closed", entry))
 
@@ -49,7 +46,6 @@ class Scene:
             REQUEST,
             owner=self.ledger,
             retention=Retention(None, attached=10, detached=99),
-            now=5.0,
         )
 
 
@@ -158,7 +154,7 @@ def test_a_client_that_came_back_is_told_as_much_as_it_knows_now() -> None:
 
 
 def test_while_the_client_is_away_nothing_is_told_and_the_record_is_kept() -> None:
-    """What was missed can be read; what ended must still be counted and forgotten."""
+    """What was missed can be read; what ended must still be forgotten."""
     scene = Scene()
     scene.session.client = None
 
@@ -167,7 +163,7 @@ def test_while_the_client_is_away_nothing_is_told_and_the_record_is_kept() -> No
     scene.process.close()
 
     assert scene.client.raw == []
-    assert scene.ledger.entries == [("exited", scene.entry, exited(1)), ("closed", scene.entry)]
+    assert scene.ledger.entries == [("closed", scene.entry)]
 
 
 def test_a_client_that_came_back_is_told_what_happens_from_then_on() -> None:
@@ -197,8 +193,9 @@ def test_the_client_is_told_before_the_record() -> None:
     """The record may forget the process at once."""
     scene = Scene()
     scene.process.end(0)
+    scene.process.close()
 
-    assert len(scene.client.raw) == len(scene.ledger.entries) == 1
+    assert (len(scene.client.raw), len(scene.ledger.entries)) == (2, 1)
 
 
 def test_a_process_is_watched_behind_the_valve_of_its_session() -> None:
@@ -209,8 +206,8 @@ def test_a_process_is_watched_behind_the_valve_of_its_session() -> None:
     assert scene.process.valve is scene.session.valve
 
 
-def test_a_new_entry_is_not_terminated_and_retains_what_an_attached_client_needs() -> None:
+def test_a_new_entry_retains_what_an_attached_client_needs() -> None:
     entry = Scene("p").entry
 
-    assert (entry.name, entry.started, entry.terminated, entry.retention.size) == ("p", 5.0, False, 10)
+    assert (entry.name, entry.retention.size) == ("p", 10)
     assert entry.request is REQUEST

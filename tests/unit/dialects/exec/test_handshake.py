@@ -298,17 +298,6 @@ async def test_closing_makes_room_for_another_session() -> None:
     assert len(scene.endpoint.sessions) == 1
 
 
-async def test_processes_of_a_closed_session_are_counted_as_ended() -> None:
-    """A gauge that only grows says nothing; here somebody could not be ended in time."""
-    scene, process = await started()
-    process.survivors = (process.pid,)
-
-    await scene.call("session/close")
-
-    assert scene.finished() == {"terminated": 1}
-    assert scene.tally.counts["exec_server_processes_active",] == 0
-
-
 async def test_a_close_whose_connection_is_lost_gives_nothing_up() -> None:
     """Nobody else knows the session any more, so nobody else could forget its processes."""
     scene, process = await started()

@@ -66,9 +66,7 @@ async def test_a_large_piece_is_told_in_parts() -> None:
     http.pieces = (b"x" * 25, b"y")
     talk.backend.http = http
     limits = HttpLimits(delta_bytes=10)
-    talk.endpoint = ExecEndpoint(
-        talk.backend, METHODS, loop=talk.loop.loop, telemetry=talk.tally, http_limits=limits
-    )
+    talk.endpoint = ExecEndpoint(talk.backend, METHODS, loop=talk.loop.loop, http_limits=limits)
     talk.talk = talk.endpoint.greet(talk.client)
     await talk.shake_hands()
     told = Scene(talk, Web(port=1))

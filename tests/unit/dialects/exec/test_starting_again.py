@@ -45,7 +45,6 @@ async def test_a_retry_finds_the_process_of_the_first_request() -> None:
     assert results == [NEW, FOUND, FOUND]
     assert len(scene.backend.specs) == 1
     assert process.calls == [("retain", 10)]
-    assert scene.tally.counts["exec_server_processes_active",] == 1
 
 
 async def test_a_retry_is_told_of_the_limits_too() -> None:

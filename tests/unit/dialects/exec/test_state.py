@@ -13,7 +13,6 @@ from holdfast.dialects.exec.entries import Entry, StartSummary
 from holdfast.dialects.exec.methods import METHODS
 from holdfast.errors import SessionBusy
 from holdfast.model import Leftovers
-from holdfast.telemetry import Tally
 from tests.fakes.dialects import FakeBackend, FakeClient, FakeProcess, HandLoop
 from tests.fakes.exec_talk import INITIALIZED
 
@@ -29,10 +28,7 @@ class Scene:
 
     def __init__(self) -> None:
         self.loop = HandLoop()
-        self.tally = Tally()
-        self.endpoint = ExecEndpoint(
-            FakeBackend(), METHODS, loop=self.loop.loop, telemetry=self.tally, limits=LIMITS
-        )
+        self.endpoint = ExecEndpoint(FakeBackend(), METHODS, loop=self.loop.loop, limits=LIMITS)
 
     def greet(self, client: FakeClient | None = None) -> tuple[ExecConversation, FakeClient]:
         client = client or FakeClient()
@@ -55,10 +51,6 @@ class Scene:
         entry = self.endpoint.enter(talk.session, talk.session.reserve(name), process, request)
         process.calls.clear()
         return entry, process
-
-    def finished(self) -> dict[str, int]:
-        metric = "exec_server_processes_finished_total"
-        return {key[1]: count for key, count in self.tally.counts.items() if key[0] == metric}
 
 
 # Leaving and coming back.
@@ -88,7 +80,6 @@ async def test_a_session_whose_client_stays_away_ends_with_its_processes() -> No
 
     assert len(scene.endpoint.sessions) == 0
     assert process.calls == [("retain", 99), ENDED]
-    assert scene.finished() == {"terminated": 1}
     assert scene.loop.timers == []
 
 
@@ -217,22 +208,6 @@ async def test_a_holder_that_leaves_while_it_is_asked_need_not_be_cut() -> None:
 # Ends of processes.
 
 
-@pytest.mark.parametrize(
-    ("code", "terminated", "result"), [(0, False, "success"), (3, False, "error"), (137, True, "terminated")]
-)
-async def test_the_end_of_a_process_is_counted(code: int, result: str, *, terminated: bool) -> None:
-    scene = Scene()
-    talk, _ = await scene.begun()
-    entry, process = scene.run(talk)
-    entry.terminated = terminated
-    scene.loop.move(0.2)
-
-    process.end(code)
-
-    assert scene.finished() == {result: 1}
-    assert scene.tally.durations["exec_server_process_duration_seconds", result][7] == 1
-
-
 async def test_a_closed_process_can_be_read_for_a_while_and_is_then_forgotten() -> None:
     scene = Scene()
     talk, _ = await scene.begun()
@@ -344,7 +319,6 @@ async def test_a_closed_process_of_a_session_that_ended_is_forgotten_once_more_w
     scene.loop.move(60.0)
 
     assert process.calls[0] == ENDED
-    assert scene.finished() == {"success": 1}
 
 
 async def test_a_session_that_is_closed_gives_everything_up_before_it_waits_for_anybody() -> None:
@@ -363,7 +337,7 @@ async def test_a_session_that_is_closed_gives_everything_up_before_it_waits_for_
     await process.asked.wait()
     process.end(137)
 
-    assert (stray.calls, given_up, scene.finished()) == ([TERMINATED], ["starting"], {"terminated": 1})
+    assert (stray.calls, given_up) == ([TERMINATED], ["starting"])
     process.gate.set()
     scope.release("starting")
     await task
@@ -381,4 +355,3 @@ async def test_the_close_ends_every_session_and_every_timer() -> None:
 
     assert (len(scene.endpoint.sessions), scene.loop.timers) == (0, [])
     assert [process.calls[-1] for process in processes] == [ENDED] * 2
-    assert scene.finished() == {"terminated": 2}
