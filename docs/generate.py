@@ -292,7 +292,7 @@ def error_kinds() -> str:
 def telemetry() -> str:
     """The table of figures."""
     from holdfast.cli.serve_observation import LIMIT, LIMIT_USED
-    from holdfast.observe.own import OWN
+    from holdfast.observe.prometheus import OWN
     from holdfast.telemetry import METRICS
 
     rows = ["| figure | kind | labels | meaning |", "|---|---|---|---|"]

@@ -11,8 +11,9 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from subprocess import DEVNULL, PIPE, STDOUT
 
+    from holdfast.api.running import CommandFailed, Completed, TimedOut
+
     from . import sync
-    from .api.completed import CommandFailed, Completed, TimedOut
     from .api.handle import Handle
     from .api.host import Host, connect, local
     from .api.sync import run
@@ -33,9 +34,9 @@ if TYPE_CHECKING:
 __version__ = "0.1.0"
 
 _HOMES = {
-    "CommandFailed": "api.completed",
-    "Completed": "api.completed",
-    "TimedOut": "api.completed",
+    "CommandFailed": "api.running",
+    "Completed": "api.running",
+    "TimedOut": "api.running",
     "Handle": "api.handle",
     "Host": "api.host",
     "connect": "api.host",

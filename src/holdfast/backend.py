@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any, Protocol
 
-from .model import Chunk, Ended, Exit, HostInfo, Leftovers, Page, Size, Spec, Stream, WriteStatus
+from .model import Chunk, Ended, Exit, HostInfo, Leftovers, Listing, Page, Size, Spec, Stream, WriteStatus
 from .principal import Principal
 
 if TYPE_CHECKING:
@@ -175,7 +175,7 @@ Packed = tuple[Any, ...]
 """An ended process as plain values: numbers, texts, bytes, and tuples and lists of them."""
 
 
-class KeptProcess(Process, Protocol):
+class HostedProcess(Process, Protocol):
     """A process of this host, with what whoever serves it to others needs: nothing here waits."""
 
     @property
@@ -186,7 +186,7 @@ class KeptProcess(Process, Protocol):
     def has_leftovers(self) -> bool:
         """Whether it has ended and somebody whom it started has not."""
 
-    def limits_kept(self) -> dict[str, str]:
+    def limits_enforced(self) -> dict[str, str]:
         """Which of its limits are in force, and who keeps them: ``cgroup``, ``rlimit`` or ``sampled``."""
 
     @property
@@ -232,7 +232,7 @@ class KeptProcess(Process, Protocol):
         """How many bytes of output are kept."""
 
     def pack(self) -> Packed | None:
-        """All there is to know of it, for ``KeptBackend.unpack``; None as long as something can change.
+        """All there is to know of it, for ``HostedBackend.unpack``; None as long as something can change.
 
         What the process keeps goes over into this; it is not to be used any more.
         """
@@ -249,13 +249,13 @@ class Prompt:
 
     __slots__ = ()
 
-    async def close_stdin(self: KeptProcess, *, write_id: str | None = None) -> WriteStatus:
+    async def close_stdin(self: HostedProcess, *, write_id: str | None = None) -> WriteStatus:
         return self.close_stdin_now(write_id=write_id)
 
-    async def resize(self: KeptProcess, size: Size) -> None:
+    async def resize(self: HostedProcess, size: Size) -> None:
         self.resize_now(size)
 
-    async def signal(self: KeptProcess, number: int, *, tree: bool = False) -> None:
+    async def signal(self: HostedProcess, number: int, *, tree: bool = False) -> None:
         self.signal_now(number, tree=tree)
 
 
@@ -330,12 +330,12 @@ class Backend(Protocol):
         """Kill every process and wait for their end.  Nothing can be started after."""
 
 
-class KeptBackend(Backend, Protocol):
+class HostedBackend(Backend, Protocol):
     """A backend on this host."""
 
-    async def start(self, spec: Spec) -> KeptProcess: ...
+    async def start(self, spec: Spec) -> HostedProcess: ...
 
-    def on_behalf_of(self, principal: Principal, peer: str = "") -> KeptBackend:
+    def on_behalf_of(self, principal: Principal, peer: str = "") -> HostedBackend:
         """This backend, as far as the principal may use it; ``peer`` is its address, for the record.
 
         Raises then, besides:
@@ -343,5 +343,48 @@ class KeptBackend(Backend, Protocol):
             AuditFailed: It cannot be written down.
         """
 
-    def unpack(self, packed: Packed) -> KeptProcess:
-        """The process that ``KeptProcess.pack`` gave.  It is to be forgotten once."""
+    def unpack(self, packed: Packed) -> HostedProcess:
+        """The process that ``HostedProcess.pack`` gave.  It is to be forgotten once."""
+
+
+class NamedProcess(Process, Protocol):
+    """A process with a name, by which it can be found."""
+
+    @property
+    def name(self) -> str:
+        """Its name, unique at its place."""
+
+    @property
+    def can_end_stdin(self) -> bool:
+        """Whether its stdin can be closed; servers of other makers may not support it."""
+
+    def release(self) -> None:
+        """Let the process go on even if nobody reads its output.  Does not wait."""
+
+
+class Place(Backend, Protocol):
+    """A backend whose processes have names: the engine in this program, or a server."""
+
+    async def start(
+        self, spec: Spec, *, name: str | None = None, keep: bool = False, retain: int | None = None
+    ) -> NamedProcess:
+        """Start a process, as ``Backend.start`` does.
+
+        Args:
+            name: Its name; by default the place chooses one.
+            keep: Whether it outlives this client, and can be found for a while after its end.
+            retain: Bytes of output to keep for later readers.
+
+        Raises:
+            NameTaken: There is a process with this name.
+        """
+
+    async def find(self, name: str) -> NamedProcess:
+        """Return the process with this name.
+
+        Raises:
+            UnknownProcess: There is none.
+        """
+
+    async def list(self) -> Sequence[Listing]:
+        """Return the processes that can be found, the oldest first."""

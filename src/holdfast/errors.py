@@ -191,7 +191,7 @@ class Fault(Enum):
 
 
 @value
-class Search:
+class ProgramSearch:
     """A lookup of a program by its bare name."""
 
     path: str | None
@@ -209,7 +209,7 @@ class SpawnFailed(HoldfastError):
         *,
         number: int | None = None,
         terminal: bool = False,
-        search: Search | None = None,
+        search: ProgramSearch | None = None,
     ) -> None:
         super().__init__(fault, subject, reason, number)
         self.fault = fault

@@ -7,7 +7,7 @@ from collections.abc import AsyncIterator, Iterator
 import pytest
 
 from holdfast.api.host import Host, connect, local
-from holdfast.backend import Backend, KeptBackend
+from holdfast.backend import Backend, HostedBackend
 from tests.fakes.backends import KINDS, LONG, remote, serving
 from tests.fakes.process import running_backend
 
@@ -43,7 +43,7 @@ async def backend(request: pytest.FixtureRequest) -> AsyncIterator[Backend]:
 
 
 @pytest.fixture
-async def kept() -> AsyncIterator[KeptBackend]:
+async def kept() -> AsyncIterator[HostedBackend]:
     """The backend on this host, for what only that can do."""
     async with running_backend() as running:
         yield running

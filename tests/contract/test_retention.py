@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from holdfast.backend import KeptBackend
+from holdfast.backend import HostedBackend
 from tests.fakes.gate import Gate
 from tests.fakes.process import sh
 from tests.fakes.recorder import finished, record
@@ -10,7 +10,7 @@ from tests.fakes.recorder import finished, record
 MIB = 1 << 20
 
 
-async def test_a_mebibyte_is_kept_without_being_asked(kept: KeptBackend) -> None:
+async def test_a_mebibyte_is_kept_without_being_asked(kept: HostedBackend) -> None:
     process = await kept.start(sh("head -c 5000000 /dev/zero"))
     recorder = await finished(process)
 
@@ -21,7 +21,7 @@ async def test_a_mebibyte_is_kept_without_being_asked(kept: KeptBackend) -> None
     assert sum(len(chunk.data) for chunk in page.chunks) == process.retained()
 
 
-async def test_what_was_dropped_shows_as_a_jump_in_the_numbers(kept: KeptBackend) -> None:
+async def test_what_was_dropped_shows_as_a_jump_in_the_numbers(kept: HostedBackend) -> None:
     process = await kept.start(sh("head -c 3000000 /dev/zero"))
     await finished(process)
 
@@ -30,7 +30,7 @@ async def test_what_was_dropped_shows_as_a_jump_in_the_numbers(kept: KeptBackend
     assert first.seq > 1
 
 
-async def test_less_is_kept_from_now_on_when_asked(kept: KeptBackend, gate: Gate) -> None:
+async def test_less_is_kept_from_now_on_when_asked(kept: HostedBackend, gate: Gate) -> None:
     """A detached client's share is larger; when it is back, the rest is dropped at once."""
     script = "; ".join(f"{gate.shell}; head -c 1000 /dev/zero" for _ in range(4))
     process = await kept.start(sh(script))
@@ -51,7 +51,7 @@ async def test_less_is_kept_from_now_on_when_asked(kept: KeptBackend, gate: Gate
     assert [chunk.seq for chunk in (await process.read()).chunks] == [4]
 
 
-async def test_more_is_kept_from_now_on_when_asked(kept: KeptBackend) -> None:
+async def test_more_is_kept_from_now_on_when_asked(kept: HostedBackend) -> None:
     process = await kept.start(sh("head -c 5000000 /dev/zero"))
     process.retain(8 * MIB)
     await finished(process)
@@ -61,7 +61,7 @@ async def test_more_is_kept_from_now_on_when_asked(kept: KeptBackend) -> None:
     assert sum(len(chunk.data) for chunk in page.chunks) == 5_000_000
 
 
-async def test_nothing_is_kept_when_nothing_is_asked_for(kept: KeptBackend) -> None:
+async def test_nothing_is_kept_when_nothing_is_asked_for(kept: HostedBackend) -> None:
     """Whoever is told everything and keeps it elsewhere need not have it twice."""
     process = await kept.start(sh("head -c 100000 /dev/zero; head -c 100000 /dev/zero >&2"))
     process.retain(0)

@@ -6,7 +6,7 @@ import asyncio
 
 import pytest
 
-from holdfast.backend import Backend, KeptBackend
+from holdfast.backend import Backend, HostedBackend
 from holdfast.model import Ended, Leftovers, Size
 from tests.fakes.gate import Gate, end, gone
 from tests.fakes.process import TERMINAL, command, is_alive, sh
@@ -81,7 +81,7 @@ async def test_terminating_twice_or_after_the_end(backend: Backend, gate: Gate) 
     assert recorder.told == [("exited", 137), ("closed",)]
 
 
-async def test_terminating_what_has_exited_ends_those_it_left_behind(kept: KeptBackend, gate: Gate) -> None:
+async def test_terminating_what_has_exited_ends_those_it_left_behind(kept: HostedBackend, gate: Gate) -> None:
     recorder = record(process := await kept.start(sh(f"({gate.shell}) & echo $!")))
     await gate.reached()
     await recorder.until("exited", 0)
@@ -98,7 +98,7 @@ async def test_terminating_what_has_exited_ends_those_it_left_behind(kept: KeptB
 
 
 async def test_forgetting_a_running_process_kills_it_and_drops_its_output(
-    kept: KeptBackend, gate: Gate
+    kept: HostedBackend, gate: Gate
 ) -> None:
     recorder = record(process := await kept.start(sh(f"echo said; ({gate.shell}) & {gate.shell}")))
     await gate.reached(2)
@@ -114,7 +114,7 @@ async def test_forgetting_a_running_process_kills_it_and_drops_its_output(
 
 @pytest.mark.parametrize("leftovers", [Leftovers.END_GROUP, Leftovers.END])
 async def test_forgetting_an_exited_process_can_end_those_it_left_behind(
-    kept: KeptBackend, gate: Gate, leftovers: Leftovers
+    kept: HostedBackend, gate: Gate, leftovers: Leftovers
 ) -> None:
     recorder = record(process := await kept.start(sh(f"({gate.shell}) & echo $!")))
     await gate.reached()
@@ -128,7 +128,7 @@ async def test_forgetting_an_exited_process_can_end_those_it_left_behind(
     assert (page.chunks, page.exit_code, page.closed, process.retained()) == ([], 0, True, 0)
 
 
-async def test_forgetting_a_closed_process_drops_its_output(kept: KeptBackend) -> None:
+async def test_forgetting_a_closed_process_drops_its_output(kept: HostedBackend) -> None:
     process = await kept.start(sh("echo said"))
     await finished(process)
     assert process.retained() == 5
@@ -141,7 +141,7 @@ async def test_forgetting_a_closed_process_drops_its_output(kept: KeptBackend) -
 
 
 async def test_forgetting_a_closed_process_with_its_leftovers_kills_those_it_left_behind(
-    kept: KeptBackend, gate: Gate
+    kept: HostedBackend, gate: Gate
 ) -> None:
     """A daemon that closed its output and stayed in the group is still of the process's making."""
     recorder = record(process := await kept.start(sh(f"(exec >&- 2>&-; {gate.shell}) & echo $!")))
@@ -159,7 +159,7 @@ async def test_forgetting_a_closed_process_with_its_leftovers_kills_those_it_lef
 
 
 async def test_whoever_waits_for_a_forgotten_process_is_told_of_its_end(
-    kept: KeptBackend, gate: Gate
+    kept: HostedBackend, gate: Gate
 ) -> None:
     process = await kept.start(sh(gate.shell))
     await gate.reached()

@@ -6,7 +6,7 @@ import logging
 
 import pytest
 
-from holdfast.backend import Backend, KeptBackend, Valve
+from holdfast.backend import Backend, HostedBackend, Valve
 from holdfast.model import Chunk, Exit, Size, Stream
 from tests.fakes.gate import Gate
 from tests.fakes.process import TERMINAL, command, eventually, is_alive, python, sh
@@ -127,7 +127,7 @@ async def test_a_watcher_that_raises_is_removed_and_the_others_are_not_affected(
     assert process.exit_code == 0
 
 
-async def test_a_watcher_may_terminate_its_process(kept: KeptBackend) -> None:
+async def test_a_watcher_may_terminate_its_process(kept: HostedBackend) -> None:
     """A client may have seen enough."""
     process = await kept.start(sh("echo enough; exec sleep 1000"))
 
@@ -264,7 +264,7 @@ class Ends(Recorder):
         self._note(0, ("ended", stream.value.encode()))
 
 
-async def test_the_end_of_each_stream_is_told_after_its_last_word(kept: KeptBackend, gate: Gate) -> None:
+async def test_the_end_of_each_stream_is_told_after_its_last_word(kept: HostedBackend, gate: Gate) -> None:
     """It has no number, and may come before the exit or after it."""
     ends = Ends()
     process = await kept.start(sh(f"echo err >&2; exec 2>&-; {gate.shell}; echo out"))
@@ -299,7 +299,7 @@ async def test_the_end_of_each_stream_is_told_before_the_close(backend: Backend)
 
 @pytest.mark.parametrize("terminal", [None, TERMINAL], ids=["pipe", "pty"])
 async def test_a_drain_tells_what_is_waiting_though_a_valve_is_shut(
-    kept: KeptBackend, gate: Gate, terminal: Size | None
+    kept: HostedBackend, gate: Gate, terminal: Size | None
 ) -> None:
     """At a deadline, what was said in time counts, whether or not the client has caught up."""
     valve, recorder = Valve(), Recorder()
@@ -324,7 +324,7 @@ async def test_a_drain_tells_what_is_waiting_though_a_valve_is_shut(
     await recorder.until("closed")
 
 
-async def test_a_drain_finds_what_those_say_who_were_left_behind(kept: KeptBackend, gate: Gate) -> None:
+async def test_a_drain_finds_what_those_say_who_were_left_behind(kept: HostedBackend, gate: Gate) -> None:
     valve, recorder = Valve(), Recorder()
     process = await kept.start(sh(f"({gate.shell}; echo late; {gate.shell}) & exit 0"))
     process.watch(recorder, valve)
@@ -339,7 +339,7 @@ async def test_a_drain_finds_what_those_say_who_were_left_behind(kept: KeptBacke
     assert recorder.told == [("exited", 0), ("stdout", b"late\n")]
 
 
-async def test_a_drain_ends_though_somebody_goes_on_talking(kept: KeptBackend) -> None:
+async def test_a_drain_ends_though_somebody_goes_on_talking(kept: HostedBackend) -> None:
     recorder = record(process := await kept.start(command("yes")))
     await recorder.when(lambda: len(recorder.said()) > 100_000)
 
@@ -349,7 +349,7 @@ async def test_a_drain_ends_though_somebody_goes_on_talking(kept: KeptBackend) -
     assert process.exit_code is None
 
 
-async def test_draining_what_has_closed_tells_nothing(kept: KeptBackend) -> None:
+async def test_draining_what_has_closed_tells_nothing(kept: HostedBackend) -> None:
     recorder = await finished(process := await kept.start(command("echo", "x")))
 
     process.drain()
@@ -357,7 +357,9 @@ async def test_draining_what_has_closed_tells_nothing(kept: KeptBackend) -> None
     assert recorder.told == [("stdout", b"x\n"), ("exited", 0), ("closed",)]
 
 
-async def test_a_process_is_known_to_have_ended_while_the_news_of_it_is_held_back(kept: KeptBackend) -> None:
+async def test_a_process_is_known_to_have_ended_while_the_news_of_it_is_held_back(
+    kept: HostedBackend,
+) -> None:
     process = await kept.start(sh("read line; exit 3", stdin=True))
     valve = shut_valve()
     process.watch(recorder := Recorder(), valve)

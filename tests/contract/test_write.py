@@ -8,7 +8,7 @@ import random
 
 import pytest
 
-from holdfast.backend import Backend, KeptBackend, KeptProcess, Process
+from holdfast.backend import Backend, HostedBackend, HostedProcess, Process
 from holdfast.model import Size, WriteStatus
 from tests.fakes.gate import Gate
 from tests.fakes.process import PATIENCE, TERMINAL, command, sh
@@ -25,7 +25,7 @@ async def echo(backend: Backend, count: int) -> tuple[Process, Recorder]:
     return process, record(process)
 
 
-def fill(process: KeptProcess) -> int:
+def fill(process: HostedProcess) -> int:
     """Write until the queue is full; say how many pieces it took."""
     count = 0
     while process.try_write(PIECE, write_id=f"fill {count}") is ACCEPTED:
@@ -115,7 +115,7 @@ async def test_an_empty_write_is_accepted(backend: Backend) -> None:
 # Without waiting.
 
 
-async def test_what_need_not_wait_can_be_had_without_waiting(kept: KeptBackend, gate: Gate) -> None:
+async def test_what_need_not_wait_can_be_had_without_waiting(kept: HostedBackend, gate: Gate) -> None:
     process = await kept.start(sh(f"{gate.shell}; exec head -c 6", stdin=True))
     recorder = record(process)
     await gate.reached()
@@ -133,7 +133,7 @@ async def test_what_need_not_wait_can_be_had_without_waiting(kept: KeptBackend, 
 # A full queue.
 
 
-async def test_a_write_waits_while_the_child_does_not_read(kept: KeptBackend, gate: Gate) -> None:
+async def test_a_write_waits_while_the_child_does_not_read(kept: HostedBackend, gate: Gate) -> None:
     recorder = record(process := await kept.start(sh(f"{gate.shell}; exec wc -c", stdin=True)))
     await gate.reached()
     count = fill(process)
@@ -150,7 +150,7 @@ async def test_a_write_waits_while_the_child_does_not_read(kept: KeptBackend, ga
 
 
 async def test_a_cancelled_write_that_waited_is_not_written_and_may_be_repeated(
-    kept: KeptBackend, gate: Gate
+    kept: HostedBackend, gate: Gate
 ) -> None:
     process = await kept.start(sh(f"{gate.shell}; exec tr -d p", stdin=True))
     recorder = record(process)
@@ -170,7 +170,7 @@ async def test_a_cancelled_write_that_waited_is_not_written_and_may_be_repeated(
     assert recorder.said().startswith(b"retry\n")
 
 
-async def test_a_retry_while_the_first_still_waits_is_written_once(kept: KeptBackend, gate: Gate) -> None:
+async def test_a_retry_while_the_first_still_waits_is_written_once(kept: HostedBackend, gate: Gate) -> None:
     process = await kept.start(sh(f"{gate.shell}; exec tr -d p", stdin=True))
     recorder = record(process)
     await gate.reached()
@@ -187,7 +187,7 @@ async def test_a_retry_while_the_first_still_waits_is_written_once(kept: KeptBac
     assert recorder.said().startswith(b"onceend")
 
 
-async def test_those_who_wait_are_told_when_the_child_is_gone(kept: KeptBackend, gate: Gate) -> None:
+async def test_those_who_wait_are_told_when_the_child_is_gone(kept: HostedBackend, gate: Gate) -> None:
     process = await kept.start(sh(f"{gate.shell}; exit 0", stdin=True))
     await gate.reached()
     fill(process)
@@ -265,7 +265,7 @@ async def test_closing_stdin_is_the_end_of_the_childs_input(backend: Backend) ->
 
 
 async def test_everything_offered_before_the_close_arrives_before_the_end(
-    kept: KeptBackend, gate: Gate
+    kept: HostedBackend, gate: Gate
 ) -> None:
     """What is in the queue, and what still waits for room in it."""
     recorder = record(process := await kept.start(sh(f"{gate.shell}; exec sha256sum", stdin=True)))

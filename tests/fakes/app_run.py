@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from holdfast.backend import Valve
-from holdfast.dialects.app.capped import Room
+from holdfast.dialects.app.drain import OutputRoom
 from holdfast.dialects.app.run import Run
 from tests.fakes.app_talk import AppLoop, Pipes, terms
 from tests.fakes.dialects import FakeProcess
@@ -22,7 +22,7 @@ class Scene:
         self.run = Run(
             self.process,
             terms(**options),
-            room=Room(1 << 30),
+            room=OutputRoom(1 << 30),
             valve=self.valve,
             loop=self.loop.loop,
             tell=lambda stream, data, full: self.told.append((stream.value, data, full)),

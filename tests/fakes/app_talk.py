@@ -8,7 +8,7 @@ import json
 from collections.abc import Callable
 from typing import Any
 
-from holdfast.backend import KeptProcess
+from holdfast.backend import HostedProcess
 from holdfast.config import AppLimits
 from holdfast.dialects.app.endpoint import AppConversation, AppEndpoint
 from holdfast.dialects.app.methods import METHODS
@@ -121,7 +121,7 @@ class AppTalk:
             result = await result
         return json.loads(b"".join(jsonrpc.result(1, result)))["result"]
 
-    def run(self, process: KeptProcess, *, name: str = "p", command: bool = False, **options: Any) -> Run:
+    def run(self, process: HostedProcess, *, name: str = "p", command: bool = False, **options: Any) -> Run:
         """A process that runs under a name."""
         scope = self.talk.commands if command else self.talk.processes
         run = Run(

@@ -154,7 +154,7 @@ class FakeProcess(Prompt):
     def running(self) -> bool:
         return self.runs and self.exit is None
 
-    def limits_kept(self) -> dict[str, str]:
+    def limits_enforced(self) -> dict[str, str]:
         return self.limits
 
     def watch(self, watcher: Watcher, valve: Valve | None = None) -> FakeWatch:

@@ -10,8 +10,7 @@ from typing import Any
 import pytest
 
 from holdfast.config import SessionLimits
-from holdfast.dialects.exec.conversation import ExecConversation
-from holdfast.dialects.exec.endpoint import ExecEndpoint
+from holdfast.dialects.exec.conversation import ExecConversation, ExecEndpoint
 from holdfast.dialects.exec.entries import Entry
 from holdfast.dialects.exec.methods import METHODS
 from holdfast.dialects.exec.scopes import Tenant

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from holdfast.config import FileLimits
-from holdfast.dialects.exec.endpoint import ExecEndpoint
+from holdfast.dialects.exec.conversation import ExecEndpoint
 from holdfast.dialects.exec.explain import explain
 from holdfast.dialects.exec.methods import METHODS
 from holdfast.engine.files import LocalFiles

@@ -13,7 +13,7 @@ import pytest
 
 from holdfast.config import HttpLimits
 from holdfast.dialects.dialect import Sequel
-from holdfast.dialects.exec.endpoint import ExecEndpoint
+from holdfast.dialects.exec.conversation import ExecEndpoint
 from holdfast.dialects.exec.explain import explain
 from holdfast.dialects.exec.methods import METHODS
 from holdfast.errors import HoldfastError

@@ -21,7 +21,7 @@ from functools import partial
 from pathlib import Path
 
 from holdfast.config import ConnectionLimits, EngineLimits, SessionLimits
-from holdfast.dialects.exec.endpoint import ExecEndpoint
+from holdfast.dialects.exec.conversation import ExecEndpoint
 from holdfast.dialects.exec.methods import METHODS
 from holdfast.engine.local import LocalBackend
 from holdfast.host.environ import Environment
@@ -29,7 +29,7 @@ from holdfast.host.info import host_info, own_environment
 from holdfast.host.spawn import Spawner
 from holdfast.poller import Poller
 from holdfast.server.app import Server
-from holdfast.server.listen import Listen, Tcp
+from holdfast.server.listen import Listen, TcpListen
 from holdfast.server.routes import Route, Routes
 from holdfast.telemetry import Silent, Telemetry
 from tests.fakes import fence
@@ -395,7 +395,7 @@ async def inside(
         limits=connections,
     )
     try:
-        url = await server.listen(where or Tcp("127.0.0.1", 0))
+        url = await server.listen(where or TcpListen("127.0.0.1", 0))
         yield Inside(server, endpoint, backend, url)
     finally:
         try:

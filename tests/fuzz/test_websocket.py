@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from holdfast.wire import masking
+from holdfast.wire import websocket as frames
 from holdfast.wire.websocket import BINARY, CONTINUATION, PING, PONG, TEXT, FrameReader, Violation, header
 from tests.fakes.effort import effort
 
@@ -82,10 +82,10 @@ def test_a_cut_at_any_position_changes_nothing(conversation: list[tuple[bytes, l
 @given(payload=st.binary(max_size=300), mask=masks)
 @effort(100)
 def test_masking_twice_gives_the_payload_back(payload: bytes, mask: bytes) -> None:
-    masked = masking.unmask(memoryview(payload), mask)
+    masked = frames.unmask(memoryview(payload), mask)
 
-    assert masking.unmask(memoryview(masked), mask) == payload
-    assert masking._with_integers(memoryview(payload), mask) == masked
+    assert frames.unmask(memoryview(masked), mask) == payload
+    assert frames._with_integers(memoryview(payload), mask) == masked
 
 
 def outcome(chunks: list[bytes]) -> tuple[list[Event], str]:

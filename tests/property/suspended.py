@@ -9,7 +9,7 @@ from typing import Any
 
 from holdfast.backend import Packed
 from holdfast.config import SessionLimits
-from holdfast.dialects.exec.endpoint import ExecEndpoint
+from holdfast.dialects.exec.conversation import ExecEndpoint
 from holdfast.dialects.exec.methods import METHODS
 from holdfast.dialects.exec.sessions import SessionSnapshot
 from holdfast.dialects.exec.state import EndpointSnapshot, SharedSnapshot

@@ -14,8 +14,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from holdfast.backend import Valve
-from holdfast.dialects.app.capped import Capped, Room
-from holdfast.dialects.app.drain import Drain
+from holdfast.dialects.app.drain import Capped, Drain, OutputRoom
 from holdfast.dialects.app.run import Run
 from holdfast.model import Leftovers, Stream
 from tests.fakes.app_talk import AppLoop, terms
@@ -65,7 +64,7 @@ class Driven:
         self.results: list[Result] = []
         self.timer: float | None = None
         self._drain = Drain(STREAMS, quiet=plan.quiet, hard=plan.hard)
-        self._capped = {stream: Capped(plan.cap, Room(1 << 30)) for stream in STREAMS}
+        self._capped = {stream: Capped(plan.cap, OutputRoom(1 << 30)) for stream in STREAMS}
         self._exited = False
 
     def output(self, stream: Stream, data: bytes) -> None:
@@ -165,7 +164,7 @@ class Running:
         self.run = Run(
             process,
             terms(streamed=streamed, cap=plan.cap, quiet=plan.quiet, hard=plan.hard),
-            room=Room(1 << 30),
+            room=OutputRoom(1 << 30),
             valve=Valve(),
             loop=self.loop.loop,
             tell=self._tell,

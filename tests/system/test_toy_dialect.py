@@ -14,7 +14,7 @@ import pytest
 from holdfast.config import ServerLimits
 from holdfast.dialects.endpoints import ENDPOINTS, AutoEndpoint, EndpointRow, Services
 from holdfast.server.app import Server
-from holdfast.server.listen import Tcp
+from holdfast.server.listen import TcpListen
 from holdfast.server.routes import Routes
 from holdfast.telemetry import Silent
 from tests import toy_dialect
@@ -37,7 +37,7 @@ async def url() -> AsyncIterator[str]:
             loop=loop,
             poller=parts.server._poller,
         )
-        yield await server.listen(Tcp("127.0.0.1", 0))
+        yield await server.listen(TcpListen("127.0.0.1", 0))
         await server.stop()
 
 

@@ -7,7 +7,7 @@ from typing import Any
 
 import msgspec
 
-from holdfast.backend import KeptBackend
+from holdfast.backend import HostedBackend
 from holdfast.dialects.dialect import Client, Method, WireError
 from holdfast.dialects.endpoints import Services
 from holdfast.errors import BadRequest, HoldfastError, RequestCancelled
@@ -58,7 +58,7 @@ class ToyTalk:
     binary = False
     envelope = ENVELOPE
 
-    def __init__(self, backend: KeptBackend, client: Client) -> None:
+    def __init__(self, backend: HostedBackend, client: Client) -> None:
         self.backend = backend
         self.client = client
 
@@ -127,7 +127,7 @@ class ToyDialect:
 
     methods: Mapping[str, Method] = {"toy/run": Method(_argv, _run, "toy", waits=True)}
 
-    def __init__(self, backend: KeptBackend) -> None:
+    def __init__(self, backend: HostedBackend) -> None:
         self._backend = backend
 
     def pick(self, text: bytes) -> ToyDialect:

@@ -31,10 +31,10 @@ from holdfast.errors import (
     OutOfTurn,
     OutputGap,
     ProcessLost,
+    ProgramSearch,
     Refused,
     RequestCancelled,
     SandboxUnavailable,
-    Search,
     SessionBusy,
     SessionUnknown,
     SignalFailed,
@@ -137,11 +137,13 @@ def test_what_the_caller_cannot_fix_is_none(error: HoldfastError) -> None:
 
 def test_facts_are_attributes() -> None:
     """Whoever translates an error must not take its sentence apart."""
-    error = SpawnFailed(Fault.PROGRAM, "x", "not found", number=2, terminal=True, search=Search("/bin"))
+    error = SpawnFailed(
+        Fault.PROGRAM, "x", "not found", number=2, terminal=True, search=ProgramSearch("/bin")
+    )
 
     facts = (error.fault, error.subject, error.reason, error.number, error.terminal, error.search)
 
-    assert facts == (Fault.PROGRAM, "x", "not found", 2, True, Search("/bin"))
+    assert facts == (Fault.PROGRAM, "x", "not found", 2, True, ProgramSearch("/bin"))
 
 
 def test_facts_that_nobody_gave_are_absent() -> None:

@@ -19,8 +19,7 @@ from .stdin import StdinWriter
 
 if TYPE_CHECKING:
     from holdfast.allowance import Allowance
-
-    from .place import NamedProcess
+    from holdfast.backend import NamedProcess
 
 DRAIN = 2.0
 """Seconds for which output is awaited after the exit, if another process holds it open."""

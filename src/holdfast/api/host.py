@@ -20,11 +20,11 @@ from .options import Options, Text, arguments, routes_of, spec_of
 if TYPE_CHECKING:
     from typing import Unpack
 
+    from holdfast.backend import Place
     from holdfast.files import Files
     from holdfast.sandbox import Sandbox
 
-    from .completed import Completed
-    from .place import Place
+    from .running import Completed
 
 UNREAD = 256 * MIB
 """Bytes of unread output that a client holds by default: enough for about fifty busy processes."""

@@ -38,13 +38,13 @@ class Command:
 
 COMMANDS = {
     "run": Command(
-        "run_options:configure_run",
+        "process_options:configure_run",
         "run:run",
         "run a program; with a server it is kept there",
         runs_program=True,
     ),
     "exec": Command(
-        "run_options:configure_exec",
+        "process_options:configure_exec",
         "run:execute",
         "run a program that ends with this command",
         runs_program=True,

@@ -32,7 +32,7 @@ from holdfast.server.auth import Auth
 from holdfast.server.listen import BadListen, Listen, Stdio, check_exposure, parse_listen
 from holdfast.server.routes import HttpAnswer, Route, Routes
 from holdfast.value import value
-from holdfast.wire import masking
+from holdfast.wire import websocket as frames
 
 from .options import wants_json
 from .serve_access import BadAccess, make_auth, make_tls
@@ -247,7 +247,7 @@ def _announce(url: str, arguments: argparse.Namespace, *, to_stderr: bool) -> No
 
 def _settle() -> None:
     """Do what makes a server faster in the long run, and would delay its start."""
-    masking.load()
+    frames.load()
     # The backend imports these when a client first needs them.  By then there may be no descriptor left
     # with which to read their files.
     for name in ("files", "http"):

@@ -9,8 +9,8 @@ import ssl
 from hashlib import sha256
 
 from holdfast.server.auth import Auth, CapabilityAuth, SignedAuth
-from holdfast.server.listen import Listen, Stdio, Tcp
-from holdfast.server.tls import make_context
+from holdfast.server.listen import Listen, Stdio, TcpListen
+from holdfast.server.stream import make_context
 
 from .serve_options import CLOCK_SKEW
 
@@ -55,7 +55,7 @@ def make_auth(arguments: argparse.Namespace, where: list[Listen]) -> Auth | None
             "`--ws-token-file` and `--ws-token-sha256` require `--ws-auth capability-token`,"
             " not `signed-bearer-token`"
         )
-    if not any(isinstance(listen, Tcp) for listen in where):
+    if not any(isinstance(listen, TcpListen) for listen in where):
         kind = "stdio" if Stdio() in where else "a unix socket"
         raise BadAccess(f"WebSocket auth requires a WebSocket listener, not {kind}")
     return _capability(*fixed) if mode == "capability-token" else _signed(arguments)
@@ -133,7 +133,7 @@ def make_tls(arguments: argparse.Namespace, where: list[Listen]) -> ssl.SSLConte
         BadAccess: The options do not fit together.
         BadListen: The files do not contain a certificate and its key.
     """
-    wanted = any(isinstance(listen, Tcp) and listen.tls for listen in where)
+    wanted = any(isinstance(listen, TcpListen) and listen.tls for listen in where)
     if arguments.tls_cert is None:
         if arguments.tls_key is not None:
             raise BadAccess("`--tls-key` requires `--tls-cert`")

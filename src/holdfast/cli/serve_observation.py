@@ -10,8 +10,7 @@ from typing import TYPE_CHECKING
 from holdfast import __version__
 from holdfast.observe import logs, otel
 from holdfast.observe.audit import AuditLog
-from holdfast.observe.own import observe_own
-from holdfast.observe.prometheus import render
+from holdfast.observe.prometheus import observe_own, render
 from holdfast.observe.redact import Redaction
 from holdfast.stalls import Stalls
 from holdfast.telemetry import Metric, MetricKind, Silent, Tally, Telemetry

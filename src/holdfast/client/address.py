@@ -10,7 +10,7 @@ from holdfast.errors import BadRequest
 
 
 @dataclass(frozen=True, slots=True)
-class Tcp:
+class TcpAddress:
     """A WebSocket at an address of the network."""
 
     host: str
@@ -29,7 +29,7 @@ class Tcp:
 
 
 @dataclass(frozen=True, slots=True)
-class Unix:
+class UnixAddress:
     """A WebSocket at a Unix socket."""
 
     path: str
@@ -48,7 +48,7 @@ class Program:
         return f"stdio:{shlex.join(self.argv)}"
 
 
-Address = Tcp | Unix | Program
+Address = TcpAddress | UnixAddress | Program
 
 _PORTS = {"ws": 80, "wss": 443}
 
@@ -65,7 +65,7 @@ def parse(url: str) -> Address:
         path = url.removeprefix("unix://")
         if not path:
             raise BadRequest("unix:// needs the path of a socket", field="url")
-        return Unix(path)
+        return UnixAddress(path)
     try:
         parts = urlsplit(url)
         port = parts.port
@@ -83,7 +83,7 @@ def parse(url: str) -> Address:
         path += f"?{parts.query}"
     if not path.isascii() or any(character <= " " for character in path):
         raise BadRequest(f"{url!r} has characters in its path that have to be encoded", field="url")
-    return Tcp(parts.hostname, port or _PORTS[parts.scheme], path, secure=parts.scheme == "wss")
+    return TcpAddress(parts.hostname, port or _PORTS[parts.scheme], path, secure=parts.scheme == "wss")
 
 
 def _program(command: str) -> tuple[str, ...]:

@@ -63,9 +63,8 @@ from holdfast.protocol.paths import path_of, uri_of
 from holdfast.protocol.sandbox import SandboxContext, context_of
 from holdfast.sandbox import Sandbox
 
-from .file_watch import MissingFiles
 from .link import Link
-from .open_file import BLOCK, HeldFile, RemoteFile
+from .open_file import BLOCK, HeldFile, MissingFiles, RemoteFile
 
 _AT_ONCE = 4 * MIB
 """More than this is written in blocks: others get their turn in between."""

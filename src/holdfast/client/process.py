@@ -86,7 +86,7 @@ R = TypeVar("R")
 T = TypeVar("T")
 
 
-class Delivery(Enum):
+class Telling(Enum):
     """Whether those who watch are told what happens."""
 
     HELD = "not yet: whoever started the process has not had the chance to watch it"
@@ -144,7 +144,7 @@ class RemoteProcess:
         self._loop = asyncio.get_running_loop()
         self._held = held
         self._cursor = Cursor(seen=seen, window=window, pulled=pulled, held=held)
-        self._delivery = Delivery.FLOWING if pulled else Delivery.HELD
+        self._delivery = Telling.FLOWING if pulled else Telling.HELD
         self._on_over = on_over
         self._streams = (Stream.PTY,) if terminal else (Stream.STDOUT, Stream.STDERR)
         self._waiting: set[asyncio.Future[None]] = set()
@@ -185,8 +185,8 @@ class RemoteProcess:
         self._advance()
 
     def _release_delivery(self) -> None:
-        if self._delivery is Delivery.HELD:
-            self._delivery = Delivery.FLOWING
+        if self._delivery is Telling.HELD:
+            self._delivery = Telling.FLOWING
         self._advance()
 
     def _on_page(self, answer: Answer) -> None:
@@ -226,8 +226,8 @@ class RemoteProcess:
 
     def _can_tell(self) -> bool:
         """Whether whoever watches can be told; if a valve is shut, its opening goes on from here."""
-        if self._delivery is not Delivery.FLOWING:
-            return self._delivery is Delivery.HURRIED
+        if self._delivery is not Telling.FLOWING:
+            return self._delivery is Telling.HURRIED
         for watch in self.watches:
             if watch.valve is not None and not watch.valve.is_open:
                 watch.valve.wait(self._advance)
@@ -307,7 +307,7 @@ class RemoteProcess:
     def drop(self, watch: RemoteWatch) -> None:
         """Tell this watch nothing more."""
         self.watches = tuple(other for other in self.watches if other is not watch)
-        if self._delivery is not Delivery.HELD:
+        if self._delivery is not Telling.HELD:
             self._loop.call_soon(self._advance)
 
     async def _next_event(self, seconds: float) -> None:
@@ -407,7 +407,7 @@ class RemoteProcess:
         milliseconds = int(grace * 1000) if "grace" in self._link.features else None
         answer = await self._ask(TERMINATE, TerminateParams(self.name, milliseconds), _itself)
         # It is over: whoever watches is told the rest, ready or not.
-        self._delivery = Delivery.HURRIED
+        self._delivery = Telling.HURRIED
         self._advance()
         return Ended(answer.running, tuple(answer.survivors), exact=answer.tree_exact)
 

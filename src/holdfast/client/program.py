@@ -9,7 +9,7 @@ import signal
 from asyncio.subprocess import PIPE
 
 from holdfast.config import MIB
-from holdfast.wire.lines import Lines, LineTooLong
+from holdfast.wire.jsonrpc import Lines, LineTooLong
 
 from .address import Program
 from .channel import ChannelBase, NoConnection

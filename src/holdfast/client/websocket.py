@@ -24,7 +24,7 @@ from holdfast.wire.websocket import (
     close_payload,
 )
 
-from .address import Tcp, Unix
+from .address import TcpAddress, UnixAddress
 from .channel import ChannelBase, NoConnection
 
 if TYPE_CHECKING:
@@ -182,7 +182,7 @@ class WebSocket(ChannelBase, asyncio.BufferedProtocol):
         await self.gone
 
 
-async def connect(address: Tcp | Unix, *, token: str | None, patience: float) -> WebSocket:
+async def connect(address: TcpAddress | UnixAddress, *, token: str | None, patience: float) -> WebSocket:
     """A connection to the server at ``address``, within ``patience`` seconds; cancelling leaves none.
 
     Raises:
@@ -190,7 +190,9 @@ async def connect(address: Tcp | Unix, *, token: str | None, patience: float) ->
     """
     loop = asyncio.get_running_loop()
     key = base64.b64encode(os.urandom(16)).decode()
-    authority, path = (address.authority, address.path) if isinstance(address, Tcp) else ("localhost", "/")
+    authority, path = (
+        (address.authority, address.path) if isinstance(address, TcpAddress) else ("localhost", "/")
+    )
     request = http.upgrade_request(authority, path, key, token=token)
 
     def protocol() -> WebSocket:
@@ -200,7 +202,7 @@ async def connect(address: Tcp | Unix, *, token: str | None, patience: float) ->
     handed_over = False
     try:
         async with asyncio.timeout(patience):
-            if isinstance(address, Unix):
+            if isinstance(address, UnixAddress):
                 _, made = await loop.create_unix_connection(protocol, address.path)
             else:
                 tls = _tls() if address.secure else None

@@ -16,7 +16,7 @@ from holdfast.value import value
 if TYPE_CHECKING:
     import asyncio
 
-    from holdfast.backend import KeptBackend
+    from holdfast.backend import HostedBackend
     from holdfast.config import ServerLimits
     from holdfast.telemetry import Telemetry
 
@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 class Services:
     """What endpoints are made with."""
 
-    backend: KeptBackend
+    backend: HostedBackend
     loop: asyncio.AbstractEventLoop
     telemetry: Telemetry
     limits: ServerLimits

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from typing import Any, Generic, TypeVar
 
-from holdfast.backend import KeptProcess
+from holdfast.backend import HostedProcess
 from holdfast.config import MIB
 from holdfast.errors import LimitReached, NameTaken
 from holdfast.model import Leftovers
@@ -131,10 +131,10 @@ class Strays:
     __slots__ = ("_processes", "_tidy_at")
 
     def __init__(self) -> None:
-        self._processes: list[KeptProcess] = []
+        self._processes: list[HostedProcess] = []
         self._tidy_at = 16
 
-    def keep(self, process: KeptProcess) -> None:
+    def keep(self, process: HostedProcess) -> None:
         """Remember ``process``, if it has left anybody behind."""
         if not process.has_leftovers:
             return
@@ -148,7 +148,7 @@ class Strays:
         for process in self.take():
             process.forget(Leftovers.END)
 
-    def take(self) -> list[KeptProcess]:
+    def take(self) -> list[HostedProcess]:
         """Give them to somebody else, who ends them."""
         processes, self._processes = self._processes, []
         return processes

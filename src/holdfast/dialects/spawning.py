@@ -5,8 +5,8 @@ from __future__ import annotations
 import asyncio
 from typing import TypeVar
 
-from holdfast.backend import KeptBackend, KeptProcess
-from holdfast.errors import Fault, Search, SpawnFailed, StartCancelled
+from holdfast.backend import HostedBackend, HostedProcess
+from holdfast.errors import Fault, ProgramSearch, SpawnFailed, StartCancelled
 from holdfast.model import Spec
 from holdfast.protocol.shapes import printable
 from holdfast.tracing import share
@@ -17,13 +17,13 @@ from .scope import Scope, Starting
 T = TypeVar("T")
 
 
-async def start(backend: KeptBackend, spec: Spec, scope: Scope[T], starting: Starting) -> KeptProcess:
+async def start(backend: HostedBackend, spec: Spec, scope: Scope[T], starting: Starting) -> HostedProcess:
     """Start the process that ``starting`` reserved a name for; if that fails the name is free again.
 
     Raises:
         StartCancelled: It was given up by ``Starting.cancel``.
-        SpawnFailed: See ``KeptBackend.start``.
-        LimitReached: See ``KeptBackend.start``.
+        SpawnFailed: See ``HostedBackend.start``.
+        LimitReached: See ``HostedBackend.start``.
     """
     task = asyncio.current_task()
     assert task is not None
@@ -53,9 +53,9 @@ def failure_text(error: SpawnFailed) -> str:
             return "data provided contains a nul byte"
         case SpawnFailed(fault=Fault.ARGUMENT | Fault.DIRECTORY, number=None):
             return "nul byte found in provided data"
-        case SpawnFailed(terminal=True, search=Search(path=None)):
+        case SpawnFailed(terminal=True, search=ProgramSearch(path=None)):
             return f"Unable to spawn {error.subject} because:\nUnable to resolve the PATH"
-        case SpawnFailed(terminal=True, search=Search(path=str(path))):
+        case SpawnFailed(terminal=True, search=ProgramSearch(path=str(path))):
             return (
                 f"Unable to spawn {error.subject} because:\n"
                 f"No viable candidates found in PATH {quote(printable(path))}"

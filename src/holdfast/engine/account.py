@@ -50,7 +50,7 @@ class Account:
 
 
 class AccountBackend:
-    """The engine for one client.  Implements ``backend.KeptBackend``."""
+    """The engine for one client.  Implements ``backend.HostedBackend``."""
 
     def __init__(
         self, engine: LocalBackend, account: Account, principal: Principal, peer: str, audit: Audit | None

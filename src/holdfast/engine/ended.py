@@ -62,7 +62,7 @@ def _unpacked(failed: bool, exact: bool, denials: list[tuple[str, str, int]]) ->
 
 
 class EndedProcess(Prompt):
-    """A process that has closed and left nobody behind.  Implements ``backend.KeptProcess``."""
+    """A process that has closed and left nobody behind.  Implements ``backend.HostedProcess``."""
 
     closed = True
     has_leftovers = False
@@ -89,7 +89,7 @@ class EndedProcess(Prompt):
     def exit_code(self) -> int | None:
         return None if self.exit is None else self.exit.code
 
-    def limits_kept(self) -> dict[str, str]:
+    def limits_enforced(self) -> dict[str, str]:
         return {}
 
     def watch(self, watcher: Watcher, valve: Valve | None = None) -> EndedProcess:

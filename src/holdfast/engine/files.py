@@ -1,4 +1,4 @@
-"""The files of this host: what is asked for is done in threads, and nothing waits on the loop."""
+"""The files of this host: work on them is done in threads, and news of them come from one inotify."""
 
 from __future__ import annotations
 
@@ -14,8 +14,11 @@ from typing import TypeVar
 from holdfast.config import FileLimits, SandboxLimits
 from holdfast.errors import FileFailed, Forbidden
 from holdfast.files import DirEntry, FileMetadata, OpenFile, Purpose, Walk, WalkTerms
-from holdfast.host.files import blocks, copying, listing, making, removal, watch, whole
+from holdfast.host.files import blocks, copying, listing, making, removal, whole
+from holdfast.host.files import watch as watch_plans
+from holdfast.host.files.kernel import IN_IGNORED, IN_Q_OVERFLOW, Event, Inotify
 from holdfast.host.files.resolver import Resolver
+from holdfast.host.files.watch import APPEARS, Plan
 from holdfast.host.sandbox.rules import enclosed, resolve
 from holdfast.host.sandbox.search import Search
 from holdfast.host.text import to_bytes, to_text
@@ -23,8 +26,101 @@ from holdfast.poller import Poller
 from holdfast.principal import is_below
 from holdfast.sandbox import Sandbox
 
-from .watching import LocalWatch, Watching
 from .workers import Workers
+
+
+class LocalFileWatch:
+    """Somebody who waits.  Implements ``files.FileWatch``."""
+
+    __slots__ = ("_told", "_watching", "interests")
+
+    def __init__(self, watching: Watching, told: Callable[[], None]) -> None:
+        self._watching = watching
+        self._told: Callable[[], None] | None = told
+        self.interests: dict[int, tuple[int, frozenset[bytes]]] = {}
+        """By the kernel's number: what may happen, and the names that may appear."""
+
+    def fire(self) -> None:
+        told = self._told
+        self.stop()
+        if told is not None:
+            told()
+
+    def stop(self) -> None:
+        self._told = None
+        self._watching.drop(self)
+
+
+class Watching:
+    """All watches of a backend."""
+
+    def __init__(self, poller: Poller) -> None:
+        self._poller = poller
+        self._inotify: Inotify | None = None
+        self._waiting: dict[int, set[LocalFileWatch]] = {}
+
+    def add(self, plan: Plan, told: Callable[[], None]) -> LocalFileWatch:
+        """Watch what the plan says, which is closed.  ``told`` is called once at the most.
+
+        Raises:
+            OSError: The kernel has no more watches.
+        """
+        watch = LocalFileWatch(self, told)
+        try:
+            inotify = self._inotify or self._open()
+            for target in plan.targets.values():
+                number = inotify.add(target.fd, target.mask)
+                self._waiting.setdefault(number, set()).add(watch)
+                mask, names = watch.interests.get(number, (0, frozenset()))
+                watch.interests[number] = (mask | target.mask, names | target.names)
+        except BaseException:
+            watch.stop()
+            raise
+        finally:
+            plan.close()
+        return watch
+
+    def _open(self) -> Inotify:
+        self._inotify = inotify = Inotify()
+        self._poller.add(inotify.fd, self)
+        return inotify
+
+    def on_ready(self, events: int) -> None:
+        """Implements ``poller.Source``."""
+        if self._inotify is not None:
+            for event in self._inotify.read():
+                self._on_event(event)
+
+    def _on_event(self, event: Event) -> None:
+        if event.mask & IN_Q_OVERFLOW:
+            for watch in {watch for waiting in self._waiting.values() for watch in waiting}:
+                watch.fire()
+            return
+        for watch in list(self._waiting.get(event.watch, ())):
+            mask, names = watch.interests[event.watch]
+            if event.name in names if event.mask & APPEARS else event.mask & (mask | IN_IGNORED):
+                watch.fire()
+
+    def drop(self, watch: LocalFileWatch) -> None:
+        """Watch no longer what only this one waited for."""
+        interests, watch.interests = watch.interests, {}
+        for number in interests:
+            waiting = self._waiting[number]
+            waiting.discard(watch)
+            if not waiting:
+                del self._waiting[number]
+                if self._inotify is not None:
+                    self._inotify.remove(number)
+
+    def close(self) -> None:
+        """Tell nobody anything any more."""
+        inotify, self._inotify = self._inotify, None
+        if inotify is not None:
+            self._poller.remove(inotify.fd)
+            inotify.close()
+        for watch in {watch for waiting in self._waiting.values() for watch in waiting}:
+            watch.stop()
+
 
 T = TypeVar("T")
 
@@ -121,11 +217,11 @@ class LocalFiles:
 
     async def watch_missing(
         self, missing: Sequence[str], present: str | None, told: Callable[[], None]
-    ) -> LocalWatch | None:
+    ) -> LocalFileWatch | None:
         self._check(*missing, *(() if present is None else (present,)))
         paths = [to_bytes(path) for path in missing]
         there = None if present is None else to_bytes(present)
-        plan = await self._run(partial(watch.plan, paths, there), _close_plan)
+        plan = await self._run(partial(watch_plans.plan, paths, there), _close_plan)
         if plan is None:
             return None
         try:
@@ -134,7 +230,7 @@ class LocalFiles:
             return None  # The kernel has no more watches.
         try:
             # It may have come while we were at it.
-            if not await self._run(partial(watch.appeared, paths)):
+            if not await self._run(partial(watch_plans.appeared, paths)):
                 return watching
         except BaseException:
             watching.stop()
@@ -258,6 +354,6 @@ def _let_go(found: object) -> None:
         _close(found)
 
 
-def _close_plan(plan: watch.Plan | None) -> None:
+def _close_plan(plan: Plan | None) -> None:
     if plan is not None:
         plan.close()

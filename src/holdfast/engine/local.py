@@ -24,12 +24,10 @@ from holdfast.tracing import PREPARE_SANDBOX, PROCESS, SPAWN, Span, begin, span
 from holdfast.value import replace
 
 from .account import Account, AccountBackend
-from .children import Children
+from .children import Children, PendingStart
 from .ended import EndedProcess
-from .ending import result_of
-from .life import Owner
+from .life import Owner, result_of
 from .looking import Looks
-from .pending import PendingStart
 from .process import LocalProcess
 from .ring import PIECE, Budget, Ring
 

@@ -41,8 +41,7 @@ from holdfast.value import replace
 
 from .children import Child
 from .ended import pack
-from .ending import end_of
-from .life import Owner, ProcessSnapshot, State, Suspended, may_become
+from .life import FORGOTTEN, Owner, ProcessSnapshot, State, Suspended, end_of, may_become
 from .looking import Looks
 from .output import Output
 from .ring import Ring, is_news, page
@@ -51,11 +50,9 @@ from .tree import GONE, Tree
 from .watchdog import Watchdog
 from .watches import LocalWatch, Waiting, notify
 
-_FORGOTTEN = Cause(Kind.TERMINATED, "client", "nobody is left to serve it to")
-
 
 class LocalProcess(Prompt):
-    """A process on this host.  Implements ``backend.KeptProcess``."""
+    """A process on this host.  Implements ``backend.HostedProcess``."""
 
     __slots__ = (
         "_cause",
@@ -101,8 +98,7 @@ class LocalProcess(Prompt):
         self._terms = terms
         self._state = State.RUNNING
         self._cause: Cause | None = None
-        self._seq = 0
-        self.writes = 0
+        self._seq = self.writes = 0
         self._watches: tuple[LocalWatch, ...] = ()
         self.valves: tuple[Valve, ...] = ()
         self._waiting: Waiting | None = None
@@ -323,14 +319,13 @@ class LocalProcess(Prompt):
             watch.stop()
         self._ring.close()
         if self.exit is None:
-            self.end(_FORGOTTEN)
-            return
-        if leftovers is Leftovers.END:
+            self.end(FORGOTTEN)
+        elif leftovers is Leftovers.END:
             self.kill()
-            return
-        if leftovers is Leftovers.END_GROUP:
-            self.tree.kill_group()
-        self._close()
+        else:
+            if leftovers is Leftovers.END_GROUP:
+                self.tree.kill_group()
+            self._close()
 
     # What can be asked of it.
 
@@ -350,7 +345,7 @@ class LocalProcess(Prompt):
     def has_leftovers(self) -> bool:
         return self.exit is not None and not self.tree.gone
 
-    def limits_kept(self) -> dict[str, str]:
+    def limits_enforced(self) -> dict[str, str]:
         return self.tree.keepers()
 
     @property

@@ -5,7 +5,7 @@ from __future__ import annotations
 import errno
 import os
 
-from holdfast.errors import Fault, Search, SpawnFailed
+from holdfast.errors import Fault, ProgramSearch, SpawnFailed
 from holdfast.model import Spec
 
 from .orders import News, Report, StartStage
@@ -41,7 +41,7 @@ def diagnosis(spec: Spec, path: str | None, report: Report, said: str = "") -> S
         case StartStage.LIMIT:
             fault, subject = Fault.ARGUMENT, "limits"
         case StartStage.SEARCH:
-            search = Search(path)
+            search = ProgramSearch(path)
     if number in _SYSTEM:
         fault, search = Fault.SYSTEM, None
     elif number == errno.E2BIG:
@@ -57,7 +57,7 @@ def _of_sandbox(spec: Spec, stage: StartStage, number: int, said: str) -> SpawnF
 
 
 def failed(
-    spec: Spec, fault: Fault, subject: str, number: int, *, search: Search | None = None
+    spec: Spec, fault: Fault, subject: str, number: int, *, search: ProgramSearch | None = None
 ) -> SpawnFailed:
     """What the system said."""
     return SpawnFailed(

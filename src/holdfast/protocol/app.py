@@ -10,7 +10,7 @@ from msgspec import UNSET, Meta, UnsetType
 from holdfast.wire.serde import Words
 
 from .sandbox import NetworkAccess
-from .shapes import I64, U16, Nothing, Request, Shape, Signature, Undecodable, Usize, decoded
+from .shapes import I64, U16, Nothing, Params, Shape, Signature, Undecodable, Usize, decoded
 
 T = TypeVar("T")
 
@@ -29,7 +29,7 @@ AbsolutePath = Annotated[
 # The handshake.
 
 
-class ClientInfo(Request):
+class ClientInfo(Params):
     wire_name = "ClientInfo"
 
     name: str
@@ -37,7 +37,7 @@ class ClientInfo(Request):
     title: str | None = None
 
 
-class AppCapabilities(Request):
+class AppCapabilities(Params):
     """What the client can do and wants; members that concern other products are passed over."""
 
     wire_name = "InitializeCapabilities"
@@ -48,7 +48,7 @@ class AppCapabilities(Request):
     """Notifications that are not to be sent."""
 
 
-class AppInitializeParams(Request):
+class AppInitializeParams(Params):
     wire_name = "InitializeParams"
 
     client_info: ClientInfo
@@ -69,14 +69,14 @@ class AppInitializeResult(Shape):
 # Processes.
 
 
-class ProcessSize(Request):
+class ProcessSize(Params):
     wire_name = "ProcessTerminalSize"
 
     rows: U16
     cols: U16
 
 
-class SpawnParams(Request):
+class SpawnParams(Params):
     wire_name = "ProcessSpawnParams"
 
     command: list[str]
@@ -104,7 +104,7 @@ class SpawnParams(Request):
         _check_range(self.output_bytes_cap, self.timeout_ms)
 
 
-class ProcessWriteParams(Request):
+class ProcessWriteParams(Params):
     wire_name = "ProcessWriteStdinParams"
 
     process_handle: str
@@ -114,14 +114,14 @@ class ProcessWriteParams(Request):
     """End-of-file, after the bytes."""
 
 
-class ProcessResizeParams(Request):
+class ProcessResizeParams(Params):
     wire_name = "ProcessResizePtyParams"
 
     process_handle: str
     size: ProcessSize
 
 
-class ProcessKillParams(Request):
+class ProcessKillParams(Params):
     wire_name = "ProcessKillParams"
 
     process_handle: str
@@ -160,7 +160,7 @@ class ProcessDelta(Shape):
 # Commands.
 
 
-class CommandSize(Request):
+class CommandSize(Params):
     wire_name = "CommandExecTerminalSize"
 
     rows: U16
@@ -170,7 +170,7 @@ class CommandSize(Request):
 AnySize = ProcessSize | CommandSize
 
 
-class Policy(Request, tag_field="type"):
+class Policy(Params, tag_field="type"):
     """What a command may do; ``type`` says which of them it is."""
 
     wire_union: ClassVar[str] = "SandboxPolicyDeserialize"
@@ -200,7 +200,7 @@ class WorkspaceWrite(Policy, tag="workspaceWrite"):
 SandboxPolicy = DangerFullAccess | ReadOnly | ExternalSandbox | WorkspaceWrite
 
 
-class ExecParams(Request):
+class ExecParams(Params):
     wire_name = "CommandExecParams"
 
     command: list[str]
@@ -236,7 +236,7 @@ class ExecParams(Request):
         _check_range(self.output_bytes_cap, self.timeout_ms)
 
 
-class CommandWriteParams(Request):
+class CommandWriteParams(Params):
     wire_name = "CommandExecWriteParams"
 
     process_id: str
@@ -246,14 +246,14 @@ class CommandWriteParams(Request):
     """End-of-file, after the bytes."""
 
 
-class CommandResizeParams(Request):
+class CommandResizeParams(Params):
     wire_name = "CommandExecResizeParams"
 
     process_id: str
     size: CommandSize
 
 
-class CommandTerminateParams(Request):
+class CommandTerminateParams(Params):
     wire_name = "CommandExecTerminateParams"
 
     process_id: str

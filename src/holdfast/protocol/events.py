@@ -13,7 +13,7 @@ from functools import lru_cache
 
 import msgspec
 
-from holdfast.backend import KeptProcess
+from holdfast.backend import HostedProcess
 from holdfast.model import (
     Chunk,
     Denied,
@@ -314,7 +314,7 @@ def listed_head(name: str, about: bytes) -> bytes:
     return b'"processId":%b,%b,' % (_encode(name), about)
 
 
-def listed_state(process: KeptProcess) -> bytes:
+def listed_state(process: HostedProcess) -> bytes:
     """How a list ends what it says of a process."""
     end = process.exit
     word = b"running" if end is None else b"closed" if process.closed else b"exited"

@@ -7,10 +7,10 @@ from enum import Enum
 from msgspec import UNSET, UnsetType
 
 from .sandbox import SandboxContext
-from .shapes import U64, Base64Text, Nothing, PathText, Request, Shape, Signature, Usize, within_u64
+from .shapes import U64, Base64Text, Nothing, Params, PathText, Shape, Signature, Usize, within_u64
 
 
-class ReadFileParams(Request):
+class ReadFileParams(Params):
     wire_name = "WireFsReadFileParams"
 
     path: PathText
@@ -25,7 +25,7 @@ class ReadFileResult(Shape):
     """The bytes, in base64."""
 
 
-class WriteFileParams(Request):
+class WriteFileParams(Params):
     wire_name = "WireFsWriteFileParams"
 
     path: PathText
@@ -35,7 +35,7 @@ class WriteFileParams(Request):
     sandbox: SandboxContext | None = None
 
 
-class CreateDirectoryParams(Request):
+class CreateDirectoryParams(Params):
     wire_name = "WireFsCreateDirectoryParams"
 
     path: PathText
@@ -45,7 +45,7 @@ class CreateDirectoryParams(Request):
     sandbox: SandboxContext | None = None
 
 
-class GetMetadataParams(Request):
+class GetMetadataParams(Params):
     wire_name = "WireFsGetMetadataParams"
 
     path: PathText
@@ -65,7 +65,7 @@ class GetMetadataResult(Shape):
     modified_at_ms: U64
 
 
-class CanonicalizeParams(Request):
+class CanonicalizeParams(Params):
     wire_name = "WireFsCanonicalizeParams"
 
     path: PathText
@@ -77,7 +77,7 @@ class CanonicalizeResult(Shape):
     """URI."""
 
 
-class ReadDirectoryParams(Request):
+class ReadDirectoryParams(Params):
     wire_name = "WireFsReadDirectoryParams"
 
     path: PathText
@@ -100,7 +100,7 @@ class ReadDirectoryResult(Shape):
     """In the directory's own order; links that lead nowhere are left out."""
 
 
-class WalkOptions(Request):
+class WalkOptions(Params):
     wire_name = "WalkOptions"
 
     max_depth: Usize
@@ -118,7 +118,7 @@ class WalkOptions(Request):
         within_u64(self.max_depth, self.max_directories, self.max_entries)
 
 
-class WalkParams(Request):
+class WalkParams(Params):
     wire_name = "WireFsWalkParams"
 
     path: PathText
@@ -153,7 +153,7 @@ class WalkResult(Shape):
     """Whether there was more than the options, or one message of about 4 MiB, let through."""
 
 
-class RemoveParams(Request):
+class RemoveParams(Params):
     wire_name = "WireFsRemoveParams"
 
     path: PathText
@@ -166,7 +166,7 @@ class RemoveParams(Request):
     sandbox: SandboxContext | None = None
 
 
-class CopyParams(Request):
+class CopyParams(Params):
     wire_name = "WireFsCopyParams"
 
     source_path: PathText
@@ -182,7 +182,7 @@ class OpenMode(Enum):
     """To write it from its beginning: it is made, or emptied, at once."""
 
 
-class OpenFileParams(Request):
+class OpenFileParams(Params):
     wire_name = "WireFsOpenParams"
 
     handle_id: str
@@ -196,7 +196,7 @@ class OpenFileResult(Shape):
     handle_id: str = ""
 
 
-class ReadBlockParams(Request):
+class ReadBlockParams(Params):
     wire_name = "FsReadBlockParams"
 
     handle_id: str
@@ -215,7 +215,7 @@ class ReadBlockResult(Shape):
     """Whether they are fewer than was asked for."""
 
 
-class WriteBlockParams(Request):
+class WriteBlockParams(Params):
     wire_name = "FsWriteBlockParams"
 
     handle_id: str
@@ -227,13 +227,13 @@ class WriteBlockParams(Request):
         within_u64(self.offset)
 
 
-class CloseFileParams(Request):
+class CloseFileParams(Params):
     wire_name = "FsCloseParams"
 
     handle_id: str
 
 
-class WatchMissingParams(Request):
+class WatchMissingParams(Params):
     wire_name = "FsWatchMissingParams"
 
     watch_id: U64

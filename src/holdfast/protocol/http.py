@@ -6,10 +6,10 @@ from enum import Enum
 
 import msgspec
 
-from .shapes import U64, Base64Text, Request, Shape, Signature, within_u64
+from .shapes import U64, Base64Text, Params, Shape, Signature, within_u64
 
 
-class RequestHeader(Request):
+class RequestHeader(Params):
     """A header of a request."""
 
     wire_name = "HttpHeader"
@@ -27,7 +27,7 @@ class RedirectPolicy(Enum):
     """The redirect is the answer."""
 
 
-class HttpRequestParams(Request):
+class HttpRequestParams(Params):
     wire_name = "HttpRequestParams"
 
     method: str

@@ -10,13 +10,13 @@ from msgspec import UNSET, UnsetType
 
 from holdfast.model import Kind, Stream
 
-from .shapes import U64, Base64Text, Nothing, Request, Shape, Signature, Usize, open_choice, within_u64
+from .shapes import U64, Base64Text, Nothing, Params, Shape, Signature, Usize, open_choice, within_u64
 from .start import TerminalSize
 
 # What is asked.
 
 
-class ReadParams(Request):
+class ReadParams(Params):
     wire_name = "ReadParams"
 
     process_id: str
@@ -31,7 +31,7 @@ class ReadParams(Request):
         within_u64(self.after_seq, self.max_bytes, self.wait_ms)
 
 
-class WriteParams(Request):
+class WriteParams(Params):
     wire_name = "WriteParams"
 
     process_id: str
@@ -55,7 +55,7 @@ class SignalName(Enum):
     CONTINUE = "continue"
 
 
-class SignalParams(Request):
+class SignalParams(Params):
     wire_name = "SignalParams"
 
     process_id: str
@@ -64,7 +64,7 @@ class SignalParams(Request):
     """To everybody that it has started, instead of its process group."""
 
 
-class AckParams(Request):
+class AckParams(Params):
     wire_name = "AckParams"
 
     process_id: str
@@ -77,7 +77,7 @@ class AckParams(Request):
         within_u64(self.seq)
 
 
-class TerminateParams(Request):
+class TerminateParams(Params):
     wire_name = "TerminateParams"
 
     process_id: str
@@ -88,7 +88,7 @@ class TerminateParams(Request):
         within_u64(self.grace_ms)
 
 
-class WaitParams(Request):
+class WaitParams(Params):
     wire_name = "WaitParams"
 
     process_id: str
@@ -99,7 +99,7 @@ class WaitParams(Request):
         within_u64(self.wait_ms)
 
 
-class CloseStdinParams(Request):
+class CloseStdinParams(Params):
     wire_name = "CloseStdinParams"
 
     process_id: str
@@ -107,7 +107,7 @@ class CloseStdinParams(Request):
     """An identifier that is sent again takes effect once, as with ``process/write``."""
 
 
-class ResizeParams(Request):
+class ResizeParams(Params):
     wire_name = "ResizeParams"
 
     process_id: str

@@ -18,7 +18,7 @@ from holdfast.web import is_unicode
 
 from . import paths
 from .paths import uri_of, utf8_size
-from .shapes import PathText, Request, checked, within_u64
+from .shapes import Params, PathText, checked, within_u64
 
 
 class SandboxLevel(Enum):
@@ -184,7 +184,7 @@ class External(_Typed, tag="external"):
     network: NetworkAccess
 
 
-class SandboxContext(Request):
+class SandboxContext(Params):
     wire_name = "WireFileSystemSandboxContext"
 
     permissions: Managed | Disabled | External

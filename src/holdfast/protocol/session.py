@@ -11,7 +11,7 @@ from holdfast.model import HostInfo
 from holdfast.sandbox import NO_SANDBOXES, Backing, Guarantees, Protection
 
 from . import paths
-from .shapes import U64, Request, Shape, Signature, optional, within_u64
+from .shapes import U64, Params, Shape, Signature, optional, within_u64
 
 FEATURES = [
     "closeStdin",
@@ -47,7 +47,7 @@ FEATURES = [
 # What is asked.
 
 
-class InitializeParams(Request):
+class InitializeParams(Params):
     wire_name = "InitializeParams"
 
     client_name: str
@@ -61,7 +61,7 @@ class InitializeParams(Request):
         within_u64(self.holdfast)
 
 
-class TakeOverParams(Request):
+class TakeOverParams(Params):
     wire_name = "TakeOverParams"
 
     session_id: str

@@ -34,7 +34,7 @@ class Shape(msgspec.Struct, rename="camel"):
     """The reference's name for it, which its error texts use."""
 
 
-class Request(Shape, omit_defaults=True):
+class Params(Shape, omit_defaults=True):
     """What a client asks, or a part of it.  A member that has its default value is left out."""
 
 

@@ -8,10 +8,10 @@ import msgspec
 from msgspec import UNSET, UnsetType
 
 from .sandbox import SandboxContext
-from .shapes import U16, U64, PathText, Request, Shape, Signature, UuidText, camel, check_uuid, within_u64
+from .shapes import U16, U64, Params, PathText, Shape, Signature, UuidText, camel, check_uuid, within_u64
 
 
-class Metadata(Request):
+class Metadata(Params):
     """Labels that the client's own records use; we only check them."""
 
     wire_name = "ExecMetadata"
@@ -34,7 +34,7 @@ class InheritMode(Enum):
     NONE = "none"
 
 
-class EnvPolicy(Request):
+class EnvPolicy(Params):
     wire_name = "ExecEnvPolicy"
 
     inherit: InheritMode
@@ -49,26 +49,26 @@ class EnvPolicy(Request):
     """Patterns of names to keep; empty keeps all."""
 
 
-class ManagedNetwork(Request):
+class ManagedNetwork(Params):
     wire_name = "ManagedNetworkSandboxContext"
 
     loopback_ports: list[U16] = msgspec.field(default_factory=list)
     allow_local_binding: bool = False
 
 
-class NetworkProxy(Request):
+class NetworkProxy(Params):
     """Whatever is in it: it is refused as a whole."""
 
     wire_name = "RemoteNetworkProxyLaunchConfig"
 
 
-class ShellSnapshot(Request):
+class ShellSnapshot(Params):
     """Whatever is in it: it is refused as a whole."""
 
     wire_name = "ShellSnapshotRequest"
 
 
-class TerminalSize(Request):
+class TerminalSize(Params):
     """Rows and columns of characters, at least 1 each."""
 
     wire_name = "TerminalSize"
@@ -77,7 +77,7 @@ class TerminalSize(Request):
     cols: U16
 
 
-class ResourceLimits(Request):
+class ResourceLimits(Params):
     """What a process and everything it starts may use together; at least 1 each."""
 
     wire_name = "ResourceLimits"
@@ -99,7 +99,7 @@ class ResourceLimits(Request):
         }
 
 
-class StartParams(Request):
+class StartParams(Params):
     wire_name = "WireExecParams"
 
     process_id: str

@@ -24,12 +24,11 @@ from holdfast.value import replace
 
 from .channel import Channel
 from .connection import Connection
-from .listen import BadListen, Listen, Stdio, Tcp, Unix, check_exposure
+from .listen import BadListen, Listen, Stdio, TcpListen, UnixListen, check_exposure
 from .observers import observers_of
 from .routes import Routes
 from .stdio import StdioChannel
-from .stream import Listener
-from .tls import TlsProtocol
+from .stream import Listener, TlsProtocol
 from .websocket import WebSocketChannel
 
 _log = logging.getLogger(__name__)
@@ -105,16 +104,16 @@ class Server:
         """
         check_exposure(where, auth=self._routes.auth is not None)
         match where:
-            case Tcp():
+            case TcpListen():
                 url = self._listen_tcp(where)
-            case Unix(path=path):
+            case UnixListen(path=path):
                 url = self._listen_unix(path)
             case Stdio():
                 url = await self._serve_stdio()
         _log.info("listening on %s", url, extra={"url": url})
         return url
 
-    def _listen_tcp(self, where: Tcp) -> str:
+    def _listen_tcp(self, where: TcpListen) -> str:
         if where.tls and self._tls is None:
             raise BadListen(f"{where.url} needs a certificate")
         family = socket.AF_INET6 if ":" in where.host else socket.AF_INET
@@ -123,7 +122,7 @@ class Server:
         if family == socket.AF_INET6:
             sock.setsockopt(socket.IPPROTO_IPV6, socket.IPV6_V6ONLY, 1)
         self._bind(sock, (where.host, where.port), where.url, self._routes, self._tls if where.tls else None)
-        return Tcp(where.host, sock.getsockname()[1], where.tls).url
+        return TcpListen(where.host, sock.getsockname()[1], where.tls).url
 
     def _listen_unix(self, path: str) -> str:
         """A socket that only our own user can reach; a stale one is replaced, a live one is not."""

@@ -15,8 +15,7 @@ from holdfast.config import ConnectionLimits
 from holdfast.errors import BadRequest, Forbidden, HoldfastError, LimitReached, Refused
 from holdfast.wire.http import HEAD_LIMIT
 
-from .http import RouteCall, date
-from .routes import HttpAnswer, HttpRefused, HttpSocket
+from .routes import HttpAnswer, HttpRefused, HttpSocket, RouteCall, date
 
 _log = logging.getLogger(__name__)
 

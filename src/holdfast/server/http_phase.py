@@ -11,8 +11,7 @@ from holdfast.config import ConnectionLimits
 from holdfast.errors import LimitReached
 from holdfast.wire.http import HEAD_LIMIT, MOST_FIELDS, BadHead, read_head
 
-from .http import Reply, RouteCall, answer, reply
-from .routes import HttpSocket, Routes
+from .routes import HttpSocket, Reply, RouteCall, Routes, answer, reply
 
 if TYPE_CHECKING:
     from .exchange import HttpExchange

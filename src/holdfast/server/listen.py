@@ -12,7 +12,7 @@ class BadListen(Exception):
 
 
 @dataclass(frozen=True, slots=True)
-class Tcp:
+class TcpListen:
     """A WebSocket listener on an IP address."""
 
     host: str
@@ -33,7 +33,7 @@ class Tcp:
 
 
 @dataclass(frozen=True, slots=True)
-class Unix:
+class UnixListen:
     """A WebSocket listener on a Unix socket."""
 
     path: str
@@ -44,7 +44,7 @@ class Stdio:
     """One client on our standard input and output."""
 
 
-Listen = Tcp | Unix | Stdio
+Listen = TcpListen | UnixListen | Stdio
 
 
 def parse_listen(url: str) -> Listen:
@@ -56,7 +56,7 @@ def parse_listen(url: str) -> Listen:
     if url in ("stdio", "stdio://"):
         return Stdio()
     if url.startswith("unix://") and len(url) > len("unix://"):
-        return Unix(url.removeprefix("unix://"))
+        return UnixListen(url.removeprefix("unix://"))
     if not url.startswith(("ws://", "wss://")):
         raise BadListen(
             f"unsupported --listen URL `{url}`; expected `ws://IP:PORT`, `wss://IP:PORT`, `unix://PATH`"
@@ -69,10 +69,10 @@ def parse_listen(url: str) -> Listen:
         ipaddress.ip_address(host or "")
     except ValueError:
         host = port = None
-    if host is None or port is None or url != Tcp(host, port, tls).url:
+    if host is None or port is None or url != TcpListen(host, port, tls).url:
         expected = "wss://IP:PORT" if tls else "ws://IP:PORT"
         raise BadListen(f"invalid websocket --listen URL `{url}`; expected `{expected}`")
-    return Tcp(host, port, tls)
+    return TcpListen(host, port, tls)
 
 
 def check_exposure(listen: Listen, *, auth: bool = False) -> None:
@@ -81,7 +81,7 @@ def check_exposure(listen: Listen, *, auth: bool = False) -> None:
     Raises:
         BadListen: The listener could be reached from other hosts.
     """
-    if isinstance(listen, Tcp) and not listen.is_loopback and not auth:
+    if isinstance(listen, TcpListen) and not listen.is_loopback and not auth:
         raise BadListen(
             f"refusing to start non-loopback websocket listener {listen.address} without auth;"
             " configure `--ws-auth capability-token` or `--ws-auth signed-bearer-token`,"

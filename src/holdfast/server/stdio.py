@@ -10,7 +10,7 @@ from collections.abc import Callable
 from holdfast.config import ConnectionLimits
 from holdfast.poller import Poller
 from holdfast.principal import ANYBODY
-from holdfast.wire.lines import Lines, LineTooLong
+from holdfast.wire.jsonrpc import Lines, LineTooLong
 
 from .channel import EMPTY_QUEUE, SendQueue
 from .connection import Connection

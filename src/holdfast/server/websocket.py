@@ -17,7 +17,7 @@ from holdfast.wire.websocket import BINARY, CLOSE, PING, PONG, SHORT_TEXT, TEXT,
 from .channel import EMPTY_QUEUE, Probe, SendQueue
 from .connection import Connection
 from .http_phase import HttpPhase, Run, no_room
-from .listen import Tcp
+from .listen import TcpListen
 from .routes import Routes
 
 _FLUSH_AT = 256 * 1024
@@ -134,7 +134,7 @@ class WebSocketChannel(asyncio.BufferedProtocol):
         self._transport = transport
         transport.set_write_buffer_limits(high=self._limits.output_bytes)
         address = transport.get_extra_info("peername")  # A Unix socket's peer has none.
-        self.peer = Tcp(*address[:2]).address if isinstance(address, tuple) else "unix"
+        self.peer = TcpListen(*address[:2]).address if isinstance(address, tuple) else "unix"
         self._http = HttpPhase(
             transport,
             self,

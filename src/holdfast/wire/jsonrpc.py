@@ -1,4 +1,4 @@
-"""The envelope: messages in, answers and notifications out (pure).
+"""The envelope of messages, and the framing of those that come one per line (pure).
 
 JSON-RPC 2.0 without the ``jsonrpc`` member.  What a message must look like, down
 to the words that name a fault, is the exec dialect's; others use the same shapes.
@@ -354,3 +354,41 @@ STRICT = Envelope(decode)
 
 LOOSE = Envelope(decode_loosely)
 """Lets the last of two equal keys win, except in the message itself."""
+
+
+class LineTooLong(Exception):
+    """A line goes over the limit; the stream cannot be read any further."""
+
+
+class Lines:
+    """Collects bytes, gives whole lines without their ends."""
+
+    def __init__(self, limit: int) -> None:
+        self._limit = limit
+        self._partial = bytearray()
+
+    def feed(self, data: bytes) -> Iterator[bytes]:
+        """The lines that ``data`` completes.
+
+        Raises:
+            LineTooLong: A line is longer than the limit, complete or not.
+        """
+        start = 0
+        while (end := data.find(b"\n", start)) >= 0:
+            yield self._line(data[start:end])
+            start = end + 1
+        self._partial += data[start:]
+        if len(self._partial) > self._limit:
+            self._partial.clear()
+            raise LineTooLong
+
+    def rest(self) -> bytes:
+        """What came after the last line end, when the stream is at its end."""
+        return self._line(b"")
+
+    def _line(self, tail: bytes) -> bytes:
+        line = bytes(self._partial) + tail if self._partial else tail
+        self._partial.clear()
+        if len(line) > self._limit:
+            raise LineTooLong
+        return line.removesuffix(b"\r")

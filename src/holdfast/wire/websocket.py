@@ -8,11 +8,39 @@ from __future__ import annotations
 
 import base64
 import hashlib
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from enum import IntEnum
 from typing import Any, Final
 
-from . import masking
+# Masking.  A compiled routine does it, out of a package that takes as long to import as half our own code.
+# Until it is wanted, or for the first small messages, integers do.
+
+_SMALL = 512
+"""Bytes from which the compiled routine is worth its import at once."""
+
+Unmask = Callable[[memoryview, bytes], bytes]
+
+
+def _with_integers(data: memoryview, key: bytes) -> bytes:
+    size = len(data)
+    if size > _SMALL:
+        load()
+        return unmask(data, key)
+    mask = (key * (size // 4 + 1))[:size]
+    return (int.from_bytes(data, "little") ^ int.from_bytes(mask, "little")).to_bytes(size, "little")
+
+
+unmask: Unmask = _with_integers
+"""The data as it was before the client masked it.  Look it up at every use: ``load`` replaces it."""
+
+
+def load() -> None:
+    """Have the compiled routine from now on."""
+    global unmask
+    from websockets.speedups import apply_mask
+
+    unmask = apply_mask
+
 
 _ACCEPT_SALT = b"258EAFA5-E914-47DA-95CA-C5AB0DC85B11"
 
@@ -167,7 +195,7 @@ class FrameReader:
             at = end
             op = first & 0x0F
             if key:
-                payload = masking.unmask(data[start:end], bytes(data[start - 4 : start]))
+                payload = unmask(data[start:end], bytes(data[start - 4 : start]))
             elif first & 0x80 and op < CLOSE and self._message is None:
                 self.parsed = at
                 yield op, data[start:end]

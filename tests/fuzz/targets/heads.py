@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from http import HTTPStatus
 
-from holdfast.server.http import reply
-from holdfast.server.routes import Routes
+from holdfast.server.routes import Routes, reply
 from holdfast.wire.http import ANSWER_LIMIT, BadHead, Head, NotUpgraded, read_head, read_upgrade
 from holdfast.wire.websocket import accept_key
 

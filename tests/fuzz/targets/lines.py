@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from holdfast.wire.lines import Lines, LineTooLong
+from holdfast.wire.jsonrpc import Lines, LineTooLong
 
 from .draw import Draw, pieces
 

@@ -88,7 +88,9 @@ def test_every_signal_has_a_name() -> None:
 
 WORDS = {
     "no such program": (
-        e.SpawnFailed(e.Fault.PROGRAM, "x", "No such file or directory", number=2, search=e.Search("/bin")),
+        e.SpawnFailed(
+            e.Fault.PROGRAM, "x", "No such file or directory", number=2, search=e.ProgramSearch("/bin")
+        ),
         "cannot run 'x': No such file or directory; it was looked for in the directories of PATH",
         127,
     ),

@@ -16,12 +16,12 @@ from holdfast.cli.serve_access import BadAccess, make_auth, make_tls, read_secre
 from holdfast.cli.serve_options import add_access
 from holdfast.principal import Principal
 from holdfast.server.auth import Auth, NotAdmitted
-from holdfast.server.listen import BadListen, Listen, Stdio, Tcp, Unix
+from holdfast.server.listen import BadListen, Listen, Stdio, TcpListen, UnixListen
 from tests.fakes.certificates import Authority, authority
 from tests.fakes.tokens import SECRET, token
 
-WS = Tcp("127.0.0.1", 0)
-WSS = Tcp("127.0.0.1", 0, tls=True)
+WS = TcpListen("127.0.0.1", 0)
+WSS = TcpListen("127.0.0.1", 0, tls=True)
 DIGEST = hashlib.sha256(b"tok").hexdigest()
 
 CAPABILITY = ("--ws-auth", "capability-token")
@@ -66,7 +66,7 @@ def secret(tmp_path: Path) -> str:
 
 def test_without_options_nobody_is_asked() -> None:
     assert auth() is None
-    assert auth(where=(Stdio(), Unix("/x"))) is None
+    assert auth(where=(Stdio(), UnixListen("/x"))) is None
 
 
 def test_a_capability_token_is_what_is_in_the_file_without_space_around_it(tmp_path: Path) -> None:
@@ -111,7 +111,7 @@ def test_an_empty_issuer_or_audience_asks_for_none(secret: str, empty: str) -> N
     assert lets_in(made, token("a")) == Principal("a")
 
 
-@pytest.mark.parametrize("where", [(WS,), (WSS,), (Stdio(), WS), (Unix("/x"), WSS)])
+@pytest.mark.parametrize("where", [(WS,), (WSS,), (Stdio(), WS), (UnixListen("/x"), WSS)])
 def test_one_websocket_among_the_listeners_is_enough(where: tuple[Listen, ...]) -> None:
     assert auth(*CAPABILITY, "--ws-token-sha256", DIGEST, where=where) is not None
 
@@ -257,7 +257,7 @@ def test_what_cannot_be_read_is_not_shown(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize(
     ("where", "kind"),
-    [((Stdio(),), "stdio"), ((Unix("/x"),), "a unix socket"), ((Unix("/x"), Stdio()), "stdio")],
+    [((Stdio(),), "stdio"), ((UnixListen("/x"),), "a unix socket"), ((UnixListen("/x"), Stdio()), "stdio")],
 )
 def test_a_token_needs_somebody_who_is_asked_for_it(where: tuple[Listen, ...], kind: str) -> None:
     said = words(*CAPABILITY, "--ws-token-sha256", DIGEST, where=where)
@@ -316,7 +316,7 @@ def test_without_a_certificate_there_is_no_tls() -> None:
 def test_a_certificate_may_be_in_one_file_with_its_key_or_in_two(issued: Authority) -> None:
     assert tls("--tls-cert", issued.certificate, "--tls-key", issued.key) is not None
     assert tls("--tls-cert", issued.both) is not None
-    assert tls("--tls-cert", issued.both, where=(Unix("/x"), WS, WSS)) is not None
+    assert tls("--tls-cert", issued.both, where=(UnixListen("/x"), WS, WSS)) is not None
 
 
 @pytest.mark.parametrize(
@@ -324,7 +324,7 @@ def test_a_certificate_may_be_in_one_file_with_its_key_or_in_two(issued: Authori
     [
         (("--tls-key", "/x"), (WSS,), "`--tls-key` requires `--tls-cert`"),
         ((), (WS, WSS), "`--tls-cert` is required for a wss:// listener"),
-        (("--tls-cert", "/x"), (WS, Stdio(), Unix("/x")), "`--tls-cert` requires a wss:// listener"),
+        (("--tls-cert", "/x"), (WS, Stdio(), UnixListen("/x")), "`--tls-cert` requires a wss:// listener"),
     ],
 )
 def test_certificates_and_listeners_need_each_other(

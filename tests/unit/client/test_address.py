@@ -4,21 +4,21 @@ from __future__ import annotations
 
 import pytest
 
-from holdfast.client.address import Address, Program, Tcp, Unix, parse
+from holdfast.client.address import Address, Program, TcpAddress, UnixAddress, parse
 from holdfast.errors import BadRequest
 
 
 @pytest.mark.parametrize(
     ("url", "address", "shown"),
     [
-        ("ws://localhost:7000", Tcp("localhost", 7000), "ws://localhost:7000"),
-        ("ws://h", Tcp("h", 80), "ws://h:80"),
-        ("wss://h", Tcp("h", 443, secure=True), "wss://h:443"),
-        ("WS://H:1/", Tcp("h", 1), "ws://h:1"),
-        ("ws://h:1/a/b?c=d", Tcp("h", 1, "/a/b?c=d"), "ws://h:1/a/b?c=d"),
-        ("ws://[::1]:7000", Tcp("::1", 7000), "ws://[::1]:7000"),
-        ("unix:///run/x.sock", Unix("/run/x.sock"), "unix:///run/x.sock"),
-        ("unix://x y", Unix("x y"), "unix://x y"),
+        ("ws://localhost:7000", TcpAddress("localhost", 7000), "ws://localhost:7000"),
+        ("ws://h", TcpAddress("h", 80), "ws://h:80"),
+        ("wss://h", TcpAddress("h", 443, secure=True), "wss://h:443"),
+        ("WS://H:1/", TcpAddress("h", 1), "ws://h:1"),
+        ("ws://h:1/a/b?c=d", TcpAddress("h", 1, "/a/b?c=d"), "ws://h:1/a/b?c=d"),
+        ("ws://[::1]:7000", TcpAddress("::1", 7000), "ws://[::1]:7000"),
+        ("unix:///run/x.sock", UnixAddress("/run/x.sock"), "unix:///run/x.sock"),
+        ("unix://x y", UnixAddress("x y"), "unix://x y"),
         ("stdio:ssh host 'a b'", Program(("ssh", "host", "a b")), "stdio:ssh host 'a b'"),
         ("stdio://holdfast serve", Program(("holdfast", "serve")), "stdio:holdfast serve"),
     ],
@@ -29,8 +29,8 @@ def test_a_url_names_a_server(url: str, address: Address, shown: str) -> None:
 
 
 def test_the_name_in_a_request_has_brackets_if_it_needs_them() -> None:
-    assert Tcp("::1", 7).authority == "[::1]:7"
-    assert Tcp("h", 7).authority == "h:7"
+    assert TcpAddress("::1", 7).authority == "[::1]:7"
+    assert TcpAddress("h", 7).authority == "h:7"
 
 
 @pytest.mark.parametrize(

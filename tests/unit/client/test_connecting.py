@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from holdfast.client.address import Program, Tcp, Unix
+from holdfast.client.address import Program, TcpAddress, UnixAddress
 from holdfast.client.channel import NoConnection
 from holdfast.client.connecting import connect
 from tests.fakes.certificates import authority
@@ -18,13 +18,15 @@ from tests.fakes.certificates import authority
 @pytest.mark.parametrize(
     ("address", "reason"),
     [
-        (Tcp("127.0.0.1", 1), "Connection refused"),
-        (Unix("/no/such/socket"), "No such file or directory"),
+        (TcpAddress("127.0.0.1", 1), "Connection refused"),
+        (UnixAddress("/no/such/socket"), "No such file or directory"),
         (Program(("/no/such/program",)), "/no/such/program: No such file or directory"),
     ],
     ids=["tcp", "unix", "program"],
 )
-async def test_each_kind_says_why_there_is_none(address: Tcp | Unix | Program, reason: str) -> None:
+async def test_each_kind_says_why_there_is_none(
+    address: TcpAddress | UnixAddress | Program, reason: str
+) -> None:
     with pytest.raises(NoConnection, match=reason):
         await connect(address, token=None, patience=10.0)
 
@@ -33,7 +35,7 @@ async def test_a_file_that_is_no_socket_is_no_server(tmp_path: Path) -> None:
     (tmp_path / "file").touch()
 
     with pytest.raises(NoConnection, match="Connection refused"):
-        await connect(Unix(str(tmp_path / "file")), token=None, patience=10.0)
+        await connect(UnixAddress(str(tmp_path / "file")), token=None, patience=10.0)
 
 
 async def test_a_server_that_cannot_be_trusted_is_told_from_one_that_is_not_there(tmp_path: Path) -> None:
@@ -46,7 +48,7 @@ async def test_a_server_that_cannot_be_trusted_is_told_from_one_that_is_not_ther
         async with server:
             port = server.sockets[0].getsockname()[1]
             with pytest.raises(NoConnection) as caught:
-                await connect(Tcp("127.0.0.1", port, secure=True), token=None, patience=10.0)
+                await connect(TcpAddress("127.0.0.1", port, secure=True), token=None, patience=10.0)
             words.append(str(caught.value))
 
     assert words[0].startswith("its certificate cannot be trusted: ")

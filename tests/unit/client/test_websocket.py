@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from holdfast.client.address import Tcp, Unix, parse
+from holdfast.client.address import TcpAddress, UnixAddress, parse
 from holdfast.client.channel import NoConnection
 from holdfast.client.websocket import WebSocket, connect
 from tests.fakes.frames import CLOSE, PING, PONG, TEXT, frame_bytes
@@ -44,9 +44,9 @@ class Ear:
                 await self._news.wait()
 
 
-def address_of(server: Peer) -> Tcp | Unix:
+def address_of(server: Peer) -> TcpAddress | UnixAddress:
     address = parse(server.url)
-    assert isinstance(address, Tcp | Unix)
+    assert isinstance(address, TcpAddress | UnixAddress)
     return address
 
 
@@ -202,7 +202,7 @@ async def test_a_goodbye_that_is_not_answered_ends_anyway(monkeypatch: pytest.Mo
 
 async def test_nobody_there_is_no_connection(tmp_path: Path) -> None:
     with pytest.raises(NoConnection) as caught:
-        await connect(Unix(str(tmp_path / "none")), token=None, patience=PATIENT)
+        await connect(UnixAddress(str(tmp_path / "none")), token=None, patience=PATIENT)
 
     assert (str(caught.value), caught.value.reached) == ("No such file or directory", False)
 

@@ -7,7 +7,7 @@ import pytest
 from holdfast.config import ServerLimits
 from holdfast.dialects.app.endpoint import AppEndpoint
 from holdfast.dialects.endpoints import AUTO, ENDPOINTS, AutoEndpoint, EndpointRow, Services, find_row
-from holdfast.dialects.exec.endpoint import ExecEndpoint
+from holdfast.dialects.exec.conversation import ExecEndpoint
 from holdfast.telemetry import Silent
 from tests.fakes.dialects import FakeClient
 from tests.fakes.endpoint import ToyEndpoint

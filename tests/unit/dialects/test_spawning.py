@@ -8,7 +8,7 @@ import pytest
 
 from holdfast.dialects import spawning
 from holdfast.dialects.scope import Scope, Starting
-from holdfast.errors import Fault, LimitReached, Search, SpawnFailed, StartCancelled
+from holdfast.errors import Fault, LimitReached, ProgramSearch, SpawnFailed, StartCancelled
 from holdfast.model import Spec
 from tests.fakes.dialects import FakeBackend, FakeProcess
 
@@ -91,7 +91,7 @@ def looked_up(subject: str, path: str | None, *, terminal: bool) -> SpawnFailed:
         "No such file or directory",
         number=2,
         terminal=terminal,
-        search=Search(path),
+        search=ProgramSearch(path),
     )
 
 

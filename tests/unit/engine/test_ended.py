@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from holdfast.backend import KeptProcess
+from holdfast.backend import HostedProcess
 from holdfast.engine.ended import PACK_MOST, EndedProcess, pack
 from holdfast.engine.local import LocalBackend
 from holdfast.engine.process import LocalProcess
@@ -36,10 +36,10 @@ async def test_everything_that_can_be_asked_has_the_same_answer(backend: LocalBa
     process = await settled(backend, SCRIPT)
     data = process.pack()
     assert data is not None
-    seen: KeptProcess = backend.unpack(data)
+    seen: HostedProcess = backend.unpack(data)
 
     assert (seen.pid, seen.next_seq, seen.exit, seen.exit_code) == (process.pid, 5, process.exit, 3)
-    assert (seen.running, seen.closed, seen.has_leftovers, seen.limits_kept()) == (False, True, False, {})
+    assert (seen.running, seen.closed, seen.has_leftovers, seen.limits_enforced()) == (False, True, False, {})
     assert seen.retained() == process.retained()
     for after in range(7):
         for limit in (None, 0, 3, 4, 5, 100):

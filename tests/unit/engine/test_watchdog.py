@@ -114,7 +114,7 @@ async def test_memory_of_the_tree_is_looked_at(backend: LocalBackend) -> None:
     recorder = record(
         process := await backend.start(python(source, stdin=True, terms=ProcessTerms(limits=limits)))
     )
-    assert process.limits_kept() == {"memory": "sampled"}
+    assert process.limits_enforced() == {"memory": "sampled"}
 
     await recorder.until("closed")
 

@@ -7,7 +7,7 @@ import os
 
 import pytest
 
-from holdfast.errors import Fault, Search
+from holdfast.errors import Fault, ProgramSearch
 from holdfast.host.failure import diagnosis, failed, refusal
 from holdfast.host.orders import LOST, News, Report, StartStage
 from holdfast.model import Size
@@ -16,13 +16,13 @@ from tests.fakes.process import TERMINAL, command
 BOTH = pytest.mark.parametrize("terminal", [None, TERMINAL], ids=["pipe", "pty"])
 
 PROGRAM = (Fault.PROGRAM, "tool", None)
-SEARCHED = (Fault.PROGRAM, "tool", Search("/a:/b"))
+SEARCHED = (Fault.PROGRAM, "tool", ProgramSearch("/a:/b"))
 DIRECTORY = (Fault.DIRECTORY, "/there", None)
 LIMITS = (Fault.ARGUMENT, "limits", None)
 SYSTEM = (Fault.SYSTEM, "tool", None)
 TOO_LONG = (Fault.ARGUMENT, "argv and env", None)
 
-Facts = tuple[Fault, str, Search | None]
+Facts = tuple[Fault, str, ProgramSearch | None]
 
 SCARCE = (errno.EAGAIN, errno.ENOMEM, errno.EMFILE, errno.ENFILE, errno.ENOSPC)
 
@@ -111,7 +111,7 @@ def test_a_lookup_without_a_path_says_so() -> None:
     """A terminal's child without PATH is looked for nowhere; that is not the same as an empty PATH."""
     error = diagnosis(command("tool"), None, Report(News.FAILED, errno.ENOENT, StartStage.SEARCH.value))
 
-    assert error.search == Search(None)
+    assert error.search == ProgramSearch(None)
 
 
 def test_a_failure_without_a_number_is_told_with_one() -> None:
@@ -143,9 +143,9 @@ def test_what_we_refuse_ourselves_has_a_reason_and_no_number(terminal: Size | No
 @BOTH
 def test_what_the_system_said_is_told_in_its_words(terminal: Size | None) -> None:
     error = failed(
-        command("tool", terminal=terminal), Fault.PROGRAM, "tool", errno.ENOENT, search=Search("/x")
+        command("tool", terminal=terminal), Fault.PROGRAM, "tool", errno.ENOENT, search=ProgramSearch("/x")
     )
 
     assert str(error) == "cannot start: program 'tool': No such file or directory"
-    assert (error.number, error.search) == (errno.ENOENT, Search("/x"))
+    assert (error.number, error.search) == (errno.ENOENT, ProgramSearch("/x"))
     assert error.terminal == (terminal is not None)

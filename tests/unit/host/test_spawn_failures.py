@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from holdfast.errors import Fault, Search, SpawnFailed
+from holdfast.errors import Fault, ProgramSearch, SpawnFailed
 from holdfast.host.environ import Environment
 from holdfast.host.groups import Group, Groups
 from holdfast.host.orders import News
@@ -42,7 +42,7 @@ class Failure:
     fault: Fault
     subject: str
     number: int | None
-    search: Search | None = None
+    search: ProgramSearch | None = None
 
 
 def failure(spec: Spec, spawner: Spawner | None = None) -> Failure:
@@ -70,7 +70,7 @@ def script(path: Path, text: str, mode: int = 0o755) -> str:
 def test_a_missing_program_is_named_with_where_it_was_looked_for(terminal: Size | None) -> None:
     found = failure(command("no-such-program", terminal=terminal))
 
-    assert found == Failure(Fault.PROGRAM, "no-such-program", errno.ENOENT, Search(PATH))
+    assert found == Failure(Fault.PROGRAM, "no-such-program", errno.ENOENT, ProgramSearch(PATH))
 
 
 @pytest.mark.parametrize("path", ["", "/nowhere"])
@@ -78,14 +78,14 @@ def test_a_missing_program_is_named_with_where_it_was_looked_for(terminal: Size 
 def test_an_empty_or_wrong_path_finds_nothing(terminal: Size | None, path: str) -> None:
     found = failure(command("true", env={"PATH": path}, terminal=terminal))
 
-    assert found == Failure(Fault.PROGRAM, "true", errno.ENOENT, Search(path))
+    assert found == Failure(Fault.PROGRAM, "true", errno.ENOENT, ProgramSearch(path))
 
 
 def test_without_a_path_a_terminals_program_is_not_found() -> None:
     """Over pipes a standard PATH stands in; a terminal's child is searched for in its own only."""
     found = failure(command("true", env={}, terminal=TERMINAL))
 
-    assert found == Failure(Fault.PROGRAM, "true", errno.ENOENT, Search(None))
+    assert found == Failure(Fault.PROGRAM, "true", errno.ENOENT, ProgramSearch(None))
 
 
 @BOTH
@@ -107,7 +107,7 @@ def test_a_program_in_path_that_is_not_executable_is_told(tmp_path: Path, termin
     script(tmp_path / "text", "#!/bin/sh\n", 0o644)
     found = failure(command("text", env={"PATH": str(tmp_path)}, terminal=terminal))
 
-    assert found == Failure(Fault.PROGRAM, "text", errno.EACCES, Search(str(tmp_path)))
+    assert found == Failure(Fault.PROGRAM, "text", errno.EACCES, ProgramSearch(str(tmp_path)))
 
 
 @BOTH

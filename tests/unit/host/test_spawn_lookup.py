@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from holdfast.errors import Fault, Search, SpawnFailed
+from holdfast.errors import Fault, ProgramSearch, SpawnFailed
 from holdfast.host.environ import Environment
 from holdfast.host.spawn import DEFAULT_PATH, Spawner
 from holdfast.model import Size
@@ -162,7 +162,7 @@ def test_what_cannot_be_executed_is_told_as_execvp_tells_it(
     error = failure(place, name, path)
 
     told = error.fault, error.subject, error.number, error.search
-    assert told == (Fault.PROGRAM, name, number, Search(path))
+    assert told == (Fault.PROGRAM, name, number, ProgramSearch(path))
 
 
 @pytest.mark.parametrize("name", ["../x", "nowhere/x", "./nowhere"])

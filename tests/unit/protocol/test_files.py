@@ -8,7 +8,7 @@ import msgspec
 import pytest
 
 from holdfast.protocol import files as f
-from holdfast.protocol.shapes import Request, Shape, Signature
+from holdfast.protocol.shapes import Params, Shape, Signature
 
 
 @pytest.mark.parametrize(
@@ -22,7 +22,7 @@ from holdfast.protocol.shapes import Request, Shape, Signature
         (f.WatchMissingParams(1, []), b'{"watchId":1,"missing":[]}'),
     ],
 )
-def test_a_request_has_what_is_not_understood_by_itself(params: Request, text: bytes) -> None:
+def test_a_request_has_what_is_not_understood_by_itself(params: Params, text: bytes) -> None:
     assert msgspec.json.encode(params) == text
 
 
@@ -61,4 +61,4 @@ SIGNATURES: list[Any] = [each for each in vars(f).values() if isinstance(each, S
 @pytest.mark.parametrize("signature", SIGNATURES, ids=lambda each: each.name)
 def test_every_method_about_files_is_called_so(signature: Any) -> None:
     assert signature.name.startswith("fs/")
-    assert issubclass(signature.params, Request)
+    assert issubclass(signature.params, Params)

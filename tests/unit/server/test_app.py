@@ -14,7 +14,7 @@ from urllib.parse import urlsplit
 import pytest
 
 from holdfast.config import ConnectionLimits, EngineLimits, SessionLimits
-from holdfast.server.listen import BadListen, Tcp, Unix
+from holdfast.server.listen import BadListen, TcpListen, UnixListen
 from holdfast.telemetry import Tally
 from tests.fakes.client import Client, Refusal, client, page_bytes, start_params
 from tests.fakes.frames import CLOSE, Wire
@@ -26,7 +26,7 @@ from tests.fakes.server import PATIENCE, ServerLoop, commands, eventually, held_
 async def test_a_unix_socket_is_for_the_owner_only_and_gone_after_the_stop(tmp_path: Path) -> None:
     """Whoever can connect can run programs."""
     path = tmp_path / "s"
-    async with inside(where=Unix(str(path))) as server:
+    async with inside(where=UnixListen(str(path))) as server:
         mode = path.stat().st_mode
         async with client(server.url) as talking:
             await talking.start("p", "true")
@@ -42,7 +42,7 @@ async def test_a_unix_socket_has_the_routes_of_its_server(
     tmp_path: Path, *, any_path: bool, status: bytes
 ) -> None:
     path = tmp_path / "s"
-    async with inside(where=Unix(str(path)), any_path=any_path):
+    async with inside(where=UnixListen(str(path)), any_path=any_path):
         reader, writer = await asyncio.open_unix_connection(path)
         writer.write(
             b"GET /foo HTTP/1.1\r\nHost: x\r\nConnection: Upgrade\r\nUpgrade: websocket\r\n"
@@ -62,11 +62,11 @@ async def test_a_listener_that_cannot_be_had_says_why(tmp_path: Path) -> None:
         port = taken.getsockname()[1]
         async with inside() as server:
             with pytest.raises(BadListen) as in_use:
-                await server.server.listen(Tcp("127.0.0.1", port))
+                await server.server.listen(TcpListen("127.0.0.1", port))
             with pytest.raises(BadListen) as exposed:
-                await server.server.listen(Tcp("0.0.0.0", 0))
+                await server.server.listen(TcpListen("0.0.0.0", 0))
             with pytest.raises(BadListen) as nowhere:
-                await server.server.listen(Unix(str(tmp_path / "missing" / "s")))
+                await server.server.listen(UnixListen(str(tmp_path / "missing" / "s")))
 
     assert str(in_use.value) == f"cannot listen on ws://127.0.0.1:{port}: Address already in use"
     assert "without auth" in str(exposed.value)

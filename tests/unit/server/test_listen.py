@@ -4,21 +4,29 @@ from __future__ import annotations
 
 import pytest
 
-from holdfast.server.listen import BadListen, Listen, Stdio, Tcp, Unix, check_exposure, parse_listen
+from holdfast.server.listen import (
+    BadListen,
+    Listen,
+    Stdio,
+    TcpListen,
+    UnixListen,
+    check_exposure,
+    parse_listen,
+)
 
 
 @pytest.mark.parametrize(
     ("url", "listen"),
     [
-        ("ws://127.0.0.1:0", Tcp("127.0.0.1", 0)),
-        ("ws://0.0.0.0:65535", Tcp("0.0.0.0", 65_535)),
-        ("ws://[::1]:8080", Tcp("::1", 8080)),
-        ("wss://127.0.0.1:0", Tcp("127.0.0.1", 0, tls=True)),
-        ("wss://[::1]:8080", Tcp("::1", 8080, tls=True)),
+        ("ws://127.0.0.1:0", TcpListen("127.0.0.1", 0)),
+        ("ws://0.0.0.0:65535", TcpListen("0.0.0.0", 65_535)),
+        ("ws://[::1]:8080", TcpListen("::1", 8080)),
+        ("wss://127.0.0.1:0", TcpListen("127.0.0.1", 0, tls=True)),
+        ("wss://[::1]:8080", TcpListen("::1", 8080, tls=True)),
         ("stdio", Stdio()),
         ("stdio://", Stdio()),
-        ("unix:///run/x.sock", Unix("/run/x.sock")),
-        ("unix://relative.sock", Unix("relative.sock")),
+        ("unix:///run/x.sock", UnixListen("/run/x.sock")),
+        ("unix://relative.sock", UnixListen("relative.sock")),
     ],
 )
 def test_a_url_says_where_to_listen(url: str, listen: Listen) -> None:
@@ -76,18 +84,19 @@ def test_the_same_holds_with_tls(url: str) -> None:
 @pytest.mark.parametrize(
     ("tcp", "url"),
     [
-        (Tcp("127.0.0.1", 5), "ws://127.0.0.1:5"),
-        (Tcp("::1", 5), "ws://[::1]:5"),
-        (Tcp("::1", 5, tls=True), "wss://[::1]:5"),
+        (TcpListen("127.0.0.1", 5), "ws://127.0.0.1:5"),
+        (TcpListen("::1", 5), "ws://[::1]:5"),
+        (TcpListen("::1", 5, tls=True), "wss://[::1]:5"),
     ],
 )
-def test_an_address_is_written_as_it_is_read(tcp: Tcp, url: str) -> None:
+def test_an_address_is_written_as_it_is_read(tcp: TcpListen, url: str) -> None:
     assert tcp.url == url
     assert parse_listen(url) == tcp
 
 
 @pytest.mark.parametrize(
-    "listen", [Tcp("127.0.0.1", 1), Tcp("127.9.9.9", 1), Tcp("::1", 1), Unix("/x"), Stdio()]
+    "listen",
+    [TcpListen("127.0.0.1", 1), TcpListen("127.9.9.9", 1), TcpListen("::1", 1), UnixListen("/x"), Stdio()],
 )
 def test_what_only_this_host_can_reach_is_let_through(listen: Listen) -> None:
     check_exposure(listen)
@@ -96,9 +105,9 @@ def test_what_only_this_host_can_reach_is_let_through(listen: Listen) -> None:
 @pytest.mark.parametrize(
     ("listen", "address"),
     [
-        (Tcp("0.0.0.0", 80), "0.0.0.0:80"),
-        (Tcp("::", 80), "[::]:80"),
-        (Tcp("10.0.0.1", 1), "10.0.0.1:1"),
+        (TcpListen("0.0.0.0", 80), "0.0.0.0:80"),
+        (TcpListen("::", 80), "[::]:80"),
+        (TcpListen("10.0.0.1", 1), "10.0.0.1:1"),
     ],
 )
 def test_what_others_can_reach_is_refused_without_authentication(listen: Listen, address: str) -> None:
@@ -113,11 +122,13 @@ def test_what_others_can_reach_is_refused_without_authentication(listen: Listen,
     )
 
 
-@pytest.mark.parametrize("listen", [Tcp("0.0.0.0", 80), Tcp("::", 80, tls=True), Tcp("10.0.0.1", 1)])
+@pytest.mark.parametrize(
+    "listen", [TcpListen("0.0.0.0", 80), TcpListen("::", 80, tls=True), TcpListen("10.0.0.1", 1)]
+)
 def test_what_others_can_reach_is_let_through_if_they_are_asked_who_they_are(listen: Listen) -> None:
     check_exposure(listen, auth=True)
 
 
 def test_a_certificate_says_who_we_are_and_not_who_they_are() -> None:
     with pytest.raises(BadListen):
-        check_exposure(Tcp("0.0.0.0", 80, tls=True))
+        check_exposure(TcpListen("0.0.0.0", 80, tls=True))

@@ -12,7 +12,7 @@ from time import time
 
 import msgspec
 
-from holdfast.backend import KeptBackend, Valve
+from holdfast.backend import HostedBackend, Valve
 from holdfast.config import AppLimits
 from holdfast.dialects.dialect import Client, Method, WireError
 from holdfast.dialects.scope import Scope, Starting, Strays
@@ -22,7 +22,7 @@ from holdfast.protocol.shapes import Shape
 from holdfast.wire import jsonrpc
 from holdfast.wire.jsonrpc import Notification, Response
 
-from .capped import Room
+from .drain import OutputRoom
 from .explain import Declined, explain
 from .family import COMMAND, PROCESS, Family
 from .run import Run
@@ -40,7 +40,7 @@ class AppEndpoint:
 
     def __init__(
         self,
-        backend: KeptBackend,
+        backend: HostedBackend,
         methods: Mapping[str, Method],
         *,
         loop: asyncio.AbstractEventLoop,
@@ -50,7 +50,7 @@ class AppEndpoint:
         self.methods = methods
         self.loop = loop
         self.limits = limits or AppLimits()
-        self.room = Room(self.limits.buffered_total)
+        self.room = OutputRoom(self.limits.buffered_total)
 
     def pick(self, text: bytes) -> AppEndpoint:
         return self

@@ -1,4 +1,4 @@
-"""What a request to start something comes to: a process and its terms (pure).
+"""What a request to start something comes to: a process, its terms and what it may do (pure).
 
 The order of the checks is part of the protocol: it decides which of several
 mistakes is told.
@@ -14,12 +14,78 @@ from msgspec import UNSET
 from holdfast.config import AppLimits
 from holdfast.errors import BadRequest
 from holdfast.model import PLAIN, EnvironmentPolicy, HostInfo, Inherit, ProcessTerms, Size, Spec
-from holdfast.protocol.app import AnySize, ExecParams, SpawnParams
+from holdfast.protocol.app import (
+    AnySize,
+    DangerFullAccess,
+    ExecParams,
+    ExternalSandbox,
+    ReadOnly,
+    SandboxPolicy,
+    SpawnParams,
+    WorkspaceWrite,
+)
+from holdfast.protocol.sandbox import NetworkAccess
+from holdfast.sandbox import Access, Entry, Named, Sandbox, Where
 from holdfast.value import replace
 
-from . import policy
 from .explain import Declined
 from .family import COMMAND, PROCESS, Family
+
+_READ_ALL = Entry(Named(Where.ROOT), Access.READ)
+_ROOTS = Entry(Named(Where.PROJECT_ROOTS), Access.WRITE)
+_SLASH_TMP = Entry(Named(Where.SLASH_TMP), Access.WRITE)
+_TMPDIR = Entry(Named(Where.TMPDIR), Access.WRITE)
+
+POLICIES: dict[str, SandboxPolicy] = {
+    "read-only": ReadOnly(),
+    "workspace-write": WorkspaceWrite(),
+    "danger-full-access": DangerFullAccess(),
+}
+"""What a server can have as its own."""
+
+
+def policy_of(params: ExecParams, info: HostInfo, cwd: str, default: str) -> tuple[Sandbox | None, bool]:
+    """The sandbox of a command, and whether it may use the network.
+
+    Args:
+        cwd: The command's directory.
+        default: The server's own policy, for a command that comes with none.
+
+    Raises:
+        Declined: There is no such profile.
+    """
+    match params.permission_profile:
+        case None:
+            return _sandbox(params.sandbox_policy or POLICIES[default], cwd, info.cwd)
+        case ":read-only":
+            return _sandbox(ReadOnly(), cwd, cwd)
+        case ":workspace":
+            return _sandbox(WorkspaceWrite(), cwd, cwd)
+        case ":danger-full-access":
+            return None, True
+        case str(profile) if profile.startswith(":"):
+            unknown = f"default_permissions refers to unknown built-in profile `{profile}`"
+            raise Declined(f"invalid permission profile: {unknown}")
+        case _:
+            raise Declined("invalid permission profile: default_permissions requires a `[permissions]` table")
+
+
+def _sandbox(policy: SandboxPolicy, cwd: str, root: str) -> tuple[Sandbox | None, bool]:
+    match policy:
+        case ReadOnly(network_access=network):
+            return Sandbox((_READ_ALL,), network, cwd), network
+        case WorkspaceWrite(network_access=network):
+            entries = [_READ_ALL, _ROOTS, *(Entry(path, Access.WRITE) for path in policy.writable_roots)]
+            if not policy.exclude_slash_tmp:
+                entries.append(_SLASH_TMP)
+            if not policy.exclude_tmpdir_env_var:
+                entries.append(_TMPDIR)
+            return Sandbox(tuple(entries), network, cwd, roots=(root,)), network
+        case ExternalSandbox(network_access=access):
+            return None, access is NetworkAccess.ENABLED
+        case _:
+            return None, True
+
 
 _DEFAULT_CAP = 1 << 20
 _DEFAULT_TIMEOUT = 10_000
@@ -99,7 +165,7 @@ def command(params: ExecParams, info: HostInfo, limits: AppLimits) -> Order:
     _check_timeout(COMMAND, timeout)
     env = dict(params.env or {})
     cwd = _directory(info, params.cwd)
-    sandbox, network = policy.of(params, info, cwd, limits.command_policy)
+    sandbox, network = policy_of(params, info, cwd, limits.command_policy)
     if not network:
         env.setdefault(_NO_NETWORK, "1")
     spec = _spec(COMMAND, params, cwd, env, None if params.disable_timeout else timeout)

@@ -14,11 +14,10 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Callable
 
-from holdfast.backend import KeptProcess, Valve
+from holdfast.backend import HostedProcess, Valve
 from holdfast.model import Chunk, Exit, Kind, Leftovers, Stream
 
-from .capped import Capped, Room
-from .drain import Drain
+from .drain import Capped, Drain, OutputRoom
 from .order import Terms
 
 TIMED_OUT = 124
@@ -47,11 +46,11 @@ class Run:
 
     def __init__(
         self,
-        process: KeptProcess,
+        process: HostedProcess,
         terms: Terms,
         *,
         valve: Valve,
-        room: Room,
+        room: OutputRoom,
         loop: asyncio.AbstractEventLoop,
         tell: Callable[[Stream, bytes, bool], None],
         on_over: Callable[[Run], bool | None],

@@ -3,13 +3,11 @@
 from __future__ import annotations
 
 from holdfast.config import SessionLimits
-from holdfast.dialects.expiry import Expiry
 from holdfast.dialects.scope import Starting
 
 from .entries import ArchivedEntry, Entry, EntryOwner
-from .scopes import ProcessScope, Tenant
-from .sessions import Sessions
-from .tenants import Tenants
+from .scopes import ProcessScope, Tenant, Tenants
+from .sessions import Expiry, Sessions
 
 _FRESH = 1.0
 """Seconds after its close in which a process is most likely read, and kept as it is."""

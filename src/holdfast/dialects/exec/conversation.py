@@ -1,4 +1,4 @@
-"""One client's talk with the exec endpoint, from the handshake on."""
+"""The exec endpoint, and the conversation with each of its clients from the handshake on."""
 
 from __future__ import annotations
 
@@ -7,20 +7,77 @@ from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from enum import Enum
 
+from holdfast.backend import HostedBackend
+from holdfast.config import FileLimits, HttpLimits, SandboxLimits, SessionLimits
 from holdfast.dialects.dialect import Breach, Client, Method, WireError
-from holdfast.errors import HoldfastError, LimitReached, OutOfTurn
+from holdfast.errors import BadRequest, HoldfastError, LimitReached, OutOfTurn
 from holdfast.protocol.errors import MALFORMED
 from holdfast.wire import jsonrpc
 from holdfast.wire.jsonrpc import Notification, Response
 
-from .exchanges import Exchanges
 from .explain import INVALID_REQUEST, explain
 from .open_files import ConnectionFiles
 from .scopes import Session, Tenant
 from .state import ExecState
 
 
-class Stage(Enum):
+class Exchanges:
+    """What a connection keeps of its HTTP requests."""
+
+    __slots__ = ("_count", "_flowing", "_limits", "_streams")
+
+    def __init__(self, limits: HttpLimits, *, behind: bool) -> None:
+        """``behind``: the client is, at this moment."""
+        self._limits = limits
+        self._count = 0
+        self._streams: set[str] = set()
+        self._flowing = asyncio.Event()
+        if not behind:
+            self._flowing.set()
+
+    def __len__(self) -> int:
+        return self._count
+
+    def begin(self, stream: str | None) -> None:
+        """One more, streamed under a name or not; to be ended once.
+
+        Raises:
+            BadRequest: A stream of that name is not over yet.
+            LimitReached: There are too many.
+        """
+        if stream in self._streams:
+            raise BadRequest(
+                f"http/request streamResponse requestId `{stream}` is already active", field="requestId"
+            )
+        if self._count >= self._limits.connection_requests:
+            most = self._limits.connection_requests
+            raise LimitReached("HTTP requests of a connection", most, name="http.connection_requests")
+        self._count += 1
+        if stream is not None:
+            self._streams.add(stream)
+
+    def end(self, stream: str | None) -> None:
+        self._count -= 1
+        if stream is not None:
+            self._streams.remove(stream)
+
+    # Back-pressure.
+
+    def hold(self) -> None:
+        """The client is behind: nothing more is to be received for it."""
+        self._flowing.clear()
+
+    def go_on(self) -> None:
+        self._flowing.set()
+
+    async def flow(self) -> None:
+        """Wait while the client is behind."""
+        # Again and again: whoever is woken first may have put the client behind once more.
+        while not self._flowing.is_set():
+            await self._flowing.wait()
+
+
+class Handshake(Enum):
     """How far the handshake is."""
 
     NEW = 1
@@ -54,7 +111,7 @@ class ExecConversation:
         self.endpoint = endpoint
         self.client = client
         self.backend = endpoint.backend.on_behalf_of(client.principal, client.peer)
-        self.stage = Stage.NEW
+        self.stage = Handshake.NEW
         self._tenant: Tenant | None = None
         self._session: Session | None = None
         self._waiting = 0
@@ -102,10 +159,10 @@ class ExecConversation:
             extended: Whether the client knows our extensions.
             by_force: Whether a client that has the session loses it.
         """
-        if self.stage is not Stage.NEW:
+        if self.stage is not Handshake.NEW:
             raise OutOfTurn("initialize may only be sent once per connection")
         # Taken back on failure: the client may try again.
-        self.stage = Stage.INITIALIZED
+        self.stage = Handshake.INITIALIZED
         try:
             if self._tenant is None:
                 self._tenant = self.endpoint.tenants.enter(self.client.principal, self.backend)
@@ -116,7 +173,7 @@ class ExecConversation:
                     resume, self.client, self._tenant, by_force=by_force
                 )
         except BaseException:
-            self.stage = Stage.NEW
+            self.stage = Handshake.NEW
             raise
         self._session.extended = extended
         if self._behind:
@@ -126,7 +183,7 @@ class ExecConversation:
     async def finish(self) -> list[int]:
         """End the client's session; it may open another one.  Return who could not be ended."""
         session, self._session = self.session, None
-        self.stage = Stage.NEW
+        self.stage = Handshake.NEW
         return await self.endpoint.finish(session)
 
     @contextmanager
@@ -150,7 +207,7 @@ class ExecConversation:
             return
         if self._session is None:
             raise OutOfTurn(f"client must call initialize before using {method.family} methods")
-        if self.stage is not Stage.READY:
+        if self.stage is not Handshake.READY:
             raise OutOfTurn(f"client must send initialized before using {method.family} methods")
 
     def notified(self, notification: Notification) -> None:
@@ -158,7 +215,7 @@ class ExecConversation:
             raise Breach(f"unexpected notification `{notification.method}`")
         if self._session is None:
             raise Breach("`initialized` was sent before `initialize`")
-        self.stage = Stage.READY
+        self.stage = Handshake.READY
 
     def answered(self, response: Response) -> None:
         raise Breach(f"response to a request that was never sent: id {response.id}")
@@ -207,3 +264,34 @@ class ExecConversation:
         tenant, self._tenant = self._tenant, None
         if tenant is not None:
             self.endpoint.tenants.leave(tenant)
+
+
+class ExecEndpoint(ExecState):
+    """Implements ``dialect.Endpoint``."""
+
+    def __init__(
+        self,
+        backend: HostedBackend,
+        methods: Mapping[str, Method],
+        *,
+        loop: asyncio.AbstractEventLoop,
+        limits: SessionLimits | None = None,
+        http_limits: HttpLimits | None = None,
+        file_limits: FileLimits | None = None,
+        sandbox_limits: SandboxLimits | None = None,
+    ) -> None:
+        super().__init__(
+            backend,
+            loop=loop,
+            limits=limits,
+            http_limits=http_limits,
+            file_limits=file_limits,
+            sandbox_limits=sandbox_limits,
+        )
+        self.methods = methods
+
+    def pick(self, text: bytes) -> ExecEndpoint:
+        return self
+
+    def greet(self, client: Client) -> ExecConversation:
+        return ExecConversation(self, client)

@@ -8,14 +8,13 @@ from typing import Any, Protocol
 
 import msgspec
 
-from holdfast.backend import KeptBackend, KeptProcess, Valve
+from holdfast.backend import HostedBackend, HostedProcess, Valve
 from holdfast.dialects.dialect import Client
 from holdfast.model import Chunk, Exit, Leftovers, Stream
 from holdfast.protocol import events
 from holdfast.value import value
 
-from .retention import Retention
-from .window import Clock, Window, WindowSnapshot
+from .window import Clock, Retention, Window, WindowSnapshot
 
 _encode = msgspec.json.Encoder().encode
 
@@ -83,7 +82,7 @@ class Entry:
         self,
         home: Home,
         name: str,
-        process: KeptProcess,
+        process: HostedProcess,
         request: StartSummary,
         *,
         owner: EntryOwner,
@@ -134,7 +133,7 @@ class Entry:
     # The end.
 
     def forget(self, leftovers: Leftovers = Leftovers.SPARE) -> None:
-        """Give up the process: see ``KeptProcess.forget``."""
+        """Give up the process: see ``HostedProcess.forget``."""
         window, self.window = self.window, None
         self.process.forget(leftovers)
         if window is not None:
@@ -237,7 +236,7 @@ class ArchivedEntry(bytes):
     def name(self) -> str:
         return self._load()[1]
 
-    def restore(self, home: Home, backend: KeptBackend, owner: EntryOwner) -> Entry:
+    def restore(self, home: Home, backend: HostedBackend, owner: EntryOwner) -> Entry:
         """The entry as it was."""
         _, name, fingerprint, sandboxed, process = self._load()
         about = self.listed[0].removeprefix(events.listed_head(name, b"")[:-1]).removesuffix(b",")

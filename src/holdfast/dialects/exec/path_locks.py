@@ -26,7 +26,7 @@ _DEEPEST = 64
 """Parts of a path that are told apart.  What is deeper counts as its ancestor, and waits a little more."""
 
 
-class Stage(Enum):
+class LockStage(Enum):
     """How far a lock is."""
 
     WAITING = 1
@@ -46,7 +46,7 @@ class PathLock:
     def __init__(self, locks: PathLocks) -> None:
         self._locks = locks
         self._reached: asyncio.Future[None] | None = None
-        self.stage = Stage.WAITING
+        self.stage = LockStage.WAITING
         self.before = 0
         """Groups that are not over, for which it waits."""
         self.groups: list[_Group] = []
@@ -56,7 +56,7 @@ class PathLock:
 
     async def acquire(self) -> None:
         """Wait until everything is over that has to come before.  Cancelling gives it up."""
-        if self.stage is Stage.RUNNING:
+        if self.stage is LockStage.RUNNING:
             return
         self._reached = asyncio.get_running_loop().create_future()
         try:
@@ -67,15 +67,15 @@ class PathLock:
 
     def run(self) -> None:
         """It has a place."""
-        self.stage = Stage.RUNNING
+        self.stage = LockStage.RUNNING
         if self._reached is not None and not self._reached.done():
             self._reached.set_result(None)
 
     def release(self) -> None:
         """Let others go on.  May be called twice."""
-        if self.stage is Stage.WAITING:
-            self.stage = Stage.GIVEN_UP
-        elif self.stage in (Stage.READY, Stage.RUNNING):
+        if self.stage is LockStage.WAITING:
+            self.stage = LockStage.GIVEN_UP
+        elif self.stage in (LockStage.READY, LockStage.RUNNING):
             self._locks.left(self)
 
 
@@ -237,8 +237,8 @@ class PathLocks:
         over = [lock]
         while over:
             lock = over.pop()
-            self.running -= lock.stage is Stage.RUNNING
-            lock.stage = Stage.OVER
+            self.running -= lock.stage is LockStage.RUNNING
+            lock.stage = LockStage.OVER
             for node in lock.nodes:
                 node.users -= 1
                 if not node.users and node.parent is not None:
@@ -257,21 +257,21 @@ class PathLocks:
         for lock in waiting:
             lock.before -= 1
             if not lock.before:
-                if lock.stage is Stage.GIVEN_UP:
+                if lock.stage is LockStage.GIVEN_UP:
                     given_up.append(lock)
                 else:
                     self._make_ready(lock)
         return given_up
 
     def _make_ready(self, lock: PathLock) -> None:
-        lock.stage = Stage.READY
+        lock.stage = LockStage.READY
         self._ready.append(lock)
 
     def _go_on(self) -> None:
         """Give places to those that are ready, in the order in which they became so."""
         while self._ready and self.running < self._most:
             lock = self._ready.popleft()
-            if lock.stage is Stage.READY:
+            if lock.stage is LockStage.READY:
                 self.running += 1
                 lock.run()
 

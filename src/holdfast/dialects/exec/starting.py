@@ -100,7 +100,7 @@ async def _start(
 
 
 def _result(entry: Entry, *, existing: bool, extended: bool) -> StartResult:
-    kept = entry.process.limits_kept()
+    kept = entry.process.limits_enforced()
     return StartResult(
         entry.name,
         sandbox_type="linuxSeccomp" if entry.request.sandboxed else "none",

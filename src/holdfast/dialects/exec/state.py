@@ -5,24 +5,42 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Callable, Iterable, Iterator, Mapping
 
-from holdfast.backend import KeptBackend, KeptProcess
+from holdfast.backend import HostedBackend, HostedProcess
 from holdfast.config import FileLimits, HttpLimits, SandboxLimits, SessionLimits
 from holdfast.dialects.dialect import Client
-from holdfast.dialects.expiry import Expiry
 from holdfast.dialects.scope import Starting
-from holdfast.errors import SessionBusy
+from holdfast.errors import LimitReached, SessionBusy
 from holdfast.model import Leftovers
 from holdfast.principal import Identity
 from holdfast.value import value
 
 from .archive import Archive
 from .entries import ArchivedEntry, Entry, StartSummary
-from .exchanges import Room
-from .retention import Retention
-from .scopes import ProcessScope, Session, Tenant
-from .sessions import Sessions, SessionSnapshot, Written
-from .tenants import Tenants
-from .window import Window
+from .scopes import ProcessScope, Session, Tenant, Tenants
+from .sessions import Expiry, Sessions, SessionSnapshot, Written
+from .window import Retention, Window
+
+
+class BodyRoom:
+    """Bytes that all bodies which are kept for answers share."""
+
+    __slots__ = ("left", "size")
+
+    def __init__(self, size: int) -> None:
+        self.size = size
+        self.left = size
+
+    def take(self, size: int) -> None:
+        """
+        Raises:
+            LimitReached: There is not so much left; nothing was taken.
+        """
+        if size > self.left:
+            raise LimitReached("bytes of buffered HTTP responses", self.size, name="http.buffered_total")
+        self.left -= size
+
+    def give(self, size: int) -> None:
+        self.left += size
 
 
 @value
@@ -31,7 +49,7 @@ class SharedSnapshot:
 
     identity: Identity
     entries: Written
-    strays: tuple[KeptProcess, ...]
+    strays: tuple[HostedProcess, ...]
 
 
 @value
@@ -47,7 +65,7 @@ class ExecState:
 
     def __init__(
         self,
-        backend: KeptBackend,
+        backend: HostedBackend,
         *,
         loop: asyncio.AbstractEventLoop,
         limits: SessionLimits | None = None,
@@ -60,7 +78,7 @@ class ExecState:
         self.http_limits = http_limits or HttpLimits()
         self.file_limits = file_limits or FileLimits()
         self.sandbox_limits = sandbox_limits or SandboxLimits()
-        self.http_room = Room(self.http_limits.buffered_total)
+        self.http_room = BodyRoom(self.http_limits.buffered_total)
         self.sessions = Sessions(self.limits)
         self.tenants = Tenants(self.limits)
         self.loop = loop
@@ -114,7 +132,7 @@ class ExecState:
     # Processes.
 
     def enter(
-        self, home: ProcessScope, starting: Starting, process: KeptProcess, request: StartSummary
+        self, home: ProcessScope, starting: Starting, process: HostedProcess, request: StartSummary
     ) -> Entry:
         """A process that was asked for runs.  Its client may be gone already."""
         entry = self._entry(home, starting.name, process, request)
@@ -127,7 +145,7 @@ class ExecState:
             entry.catch_up()
         return entry
 
-    def _entry(self, home: ProcessScope, name: str, process: KeptProcess, request: StartSummary) -> Entry:
+    def _entry(self, home: ProcessScope, name: str, process: HostedProcess, request: StartSummary) -> Entry:
         limits = self.limits
         retention = Retention(request.retain, attached=limits.attached_bytes, detached=limits.detached_bytes)
         return Entry(home, name, process, request, owner=self, retention=retention)
@@ -281,7 +299,7 @@ class ExecState:
         self._arm()
 
     def _read(
-        self, home: ProcessScope, entries: Written, strays: Iterable[KeptProcess]
+        self, home: ProcessScope, entries: Written, strays: Iterable[HostedProcess]
     ) -> Iterator[tuple[float, ProcessScope, Entry]]:
         for process in strays:
             home.strays.keep(process)

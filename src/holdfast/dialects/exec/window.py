@@ -1,4 +1,4 @@
-"""How far a process is read ahead of a client that says what it has got (pure, clock passed in).
+"""How far a process is read ahead of its client, and how much is retained for it (pure, clock passed in).
 
 Nothing is lost to a client that is slow, or away: the process waits instead.
 
@@ -8,6 +8,9 @@ What must hold:
 2. Nothing is acknowledged before it was told.
 3. All that is outstanding is kept, also what an end brings at once.
 4. A window that nobody uses any more opens by itself, if it is one that may.
+5. For a client that is attached, what its request asked for is retained, or the default.  While no client
+   is attached, and after its return until it has caught up, more is retained.
+6. What a window has let through and was not acknowledged is retained in any case.
 """
 
 from __future__ import annotations
@@ -17,7 +20,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Protocol
 
-from holdfast.backend import KeptProcess, Valve
+from holdfast.backend import HostedProcess, Valve
 from holdfast.config import KIB, MIB
 from holdfast.model import Chunk, Exit, Stream
 from holdfast.value import value
@@ -79,7 +82,7 @@ class Window:
 
     def __init__(
         self,
-        process: KeptProcess,
+        process: HostedProcess,
         size: int,
         *,
         clock: Clock,
@@ -117,7 +120,7 @@ class Window:
         self._stop()
         return WindowSnapshot(self.acknowledged, self.room, self._used, self._is_released)
 
-    def resume(self, snapshot: WindowSnapshot, process: KeptProcess) -> None:
+    def resume(self, snapshot: WindowSnapshot, process: HostedProcess) -> None:
         """Go on where another window of the same process has stopped; this one is new."""
         self.acknowledged = snapshot.acknowledged
         page = process.try_read(after=self.acknowledged)
@@ -220,3 +223,30 @@ class Window:
             self._arm()
         else:
             self.release()
+
+
+class Retention:
+    """The number of bytes to retain of one process, from what is known of its client."""
+
+    __slots__ = ("_attached", "_detached", "is_for_absent", "unacknowledged")
+
+    def __init__(self, asked: int | None, *, attached: int, detached: int) -> None:
+        """
+        Args:
+            asked: Bytes that the request for the process asks for; None if it does not say.
+            attached: Bytes for a client that is attached, unless it has asked for another number.
+            detached: Bytes for a client that is away.
+        """
+        # At least 1: a limit of 0 would retain nothing at all from then on.
+        self._attached = max(1, attached if asked is None else asked)
+        self._detached = detached
+        self.is_for_absent = False
+        """Whether the client is away, or has come back and not caught up yet."""
+        self.unacknowledged = 0
+        """Bytes that a window may have let through without an acknowledgement."""
+
+    @property
+    def size(self) -> int:
+        """Bytes to retain."""
+        attached = max(self._attached, self.unacknowledged)
+        return max(attached, self._detached) if self.is_for_absent else attached

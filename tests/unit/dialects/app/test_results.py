@@ -11,7 +11,7 @@ import pytest
 
 from holdfast.backend import Valve
 from holdfast.dialects.app import results
-from holdfast.dialects.app.capped import Room
+from holdfast.dialects.app.drain import OutputRoom
 from holdfast.dialects.app.run import Run
 from holdfast.dialects.dialect import LongResult
 from holdfast.model import Stream
@@ -103,7 +103,7 @@ async def test_others_get_their_turn_while_a_long_result_is_made(monkeypatch: py
 @pytest.mark.parametrize("needed", [None, True])
 def test_what_is_kept_is_given_back_unless_it_is_needed_for_longer(*, needed: bool | None) -> None:
     """The result may be sent piece by piece, at the pace of its client."""
-    process, room = Pipes(), Room(10)
+    process, room = Pipes(), OutputRoom(10)
     run = Run(
         process,
         terms(),

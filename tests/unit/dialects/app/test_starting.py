@@ -12,7 +12,7 @@ import pytest
 
 from holdfast.dialects.app.explain import explain
 from holdfast.dialects.dialect import WireError
-from holdfast.errors import Fault, HoldfastError, LimitReached, Search, SpawnFailed
+from holdfast.errors import Fault, HoldfastError, LimitReached, ProgramSearch, SpawnFailed
 from holdfast.model import Leftovers, Stream
 from tests.fakes.app_talk import CLIENT, HARD, AppTalk, ready
 from tests.fakes.dialects import FakeProcess
@@ -323,7 +323,7 @@ async def test_a_connection_has_a_bounded_number_of_names() -> None:
 async def test_a_failed_start_is_told_in_the_words_of_its_family_and_frees_its_name(
     method: str, params: dict[str, Any], begin: str
 ) -> None:
-    missing = SpawnFailed(Fault.PROGRAM, "x", "why", number=2, terminal=True, search=Search("/bin"))
+    missing = SpawnFailed(Fault.PROGRAM, "x", "why", number=2, terminal=True, search=ProgramSearch("/bin"))
     scene = await ready(NO_SUCH_FILE, missing, FakeProcess())
 
     first = await refusal(scene, method, params)

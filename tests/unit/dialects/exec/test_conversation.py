@@ -7,7 +7,7 @@ import json
 import pytest
 
 from holdfast.dialects.dialect import Breach, Method
-from holdfast.dialects.exec.conversation import Stage
+from holdfast.dialects.exec.conversation import Handshake
 from holdfast.dialects.exec.methods import METHODS
 from holdfast.errors import LimitReached, OutOfTurn, SessionUnknown, UnknownMethod
 from holdfast.principal import Grant, Principal
@@ -62,7 +62,7 @@ async def test_a_failed_initialize_may_be_tried_again() -> None:
     session = await talk.begin(None, extended=False)
 
     assert session.client is client
-    assert talk.stage is Stage.INITIALIZED
+    assert talk.stage is Handshake.INITIALIZED
 
 
 @pytest.mark.parametrize("params", [None, {}, 5, [1, {"a": 2}], "x"])
@@ -73,7 +73,7 @@ async def test_initialized_is_taken_with_any_params_and_any_number_of_times(para
     for _ in range(2):
         talk.notified(Notification("initialized", params))
 
-    assert talk.stage is Stage.READY
+    assert talk.stage is Handshake.READY
 
 
 @pytest.mark.parametrize("method", ["nope", "initialize", "process/read", ""])

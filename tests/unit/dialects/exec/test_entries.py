@@ -9,8 +9,8 @@ import pytest
 
 from holdfast.config import SessionLimits
 from holdfast.dialects.exec.entries import Entry, Notifier, StartSummary
-from holdfast.dialects.exec.retention import Retention
 from holdfast.dialects.exec.scopes import Session
+from holdfast.dialects.exec.window import Retention
 from holdfast.model import Denied, Exit, Kind, Outcome, Stream, Usage
 from holdfast.sandbox import Denial
 from tests.fakes.dialects import FakeClient, FakeProcess, exited

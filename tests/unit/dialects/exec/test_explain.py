@@ -23,8 +23,8 @@ from holdfast.errors import (
     NameTaken,
     NoTerminal,
     OutOfTurn,
+    ProgramSearch,
     Refused,
-    Search,
     SessionBusy,
     SessionUnknown,
     SignalFailed,
@@ -93,7 +93,7 @@ def program(subject: str, reason: str, number: int, *, terminal: bool = False) -
 
 
 def looked_up(subject: str, path: str | None, *, terminal: bool) -> SpawnFailed:
-    search = Search(path)
+    search = ProgramSearch(path)
     reason = "No such file or directory"
     return SpawnFailed(Fault.PROGRAM, subject, reason, number=2, terminal=terminal, search=search)
 

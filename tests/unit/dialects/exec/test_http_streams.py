@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from holdfast.config import HttpLimits
-from holdfast.dialects.exec.endpoint import ExecEndpoint
+from holdfast.dialects.exec.conversation import ExecEndpoint
 from holdfast.dialects.exec.methods import METHODS
 from tests.fakes.dialects import FakeHttp
 from tests.fakes.exec_talk import ExecTalk

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 
 import pytest
 
-from holdfast.dialects.exec.path_locks import PathLock, PathLocks, Stage
+from holdfast.dialects.exec.path_locks import LockStage, PathLock, PathLocks
 
 
 class Line:
@@ -181,7 +181,7 @@ def test_all_run_that_exclude_nobody_before_them(seed: int) -> None:
     for _ in range(300):
         if chance.random() < 0.55:
             asked.append(ask(locks, chance))
-        elif running := [each for each in asked if each.lock.stage is Stage.RUNNING]:
+        elif running := [each for each in asked if each.lock.stage is LockStage.RUNNING]:
             over = chance.choice(running)
             over.lock.release()
             asked.remove(over)
@@ -189,7 +189,7 @@ def test_all_run_that_exclude_nobody_before_them(seed: int) -> None:
         expected = [
             each for at, each in enumerate(asked) if not any(other.excludes(each) for other in asked[:at])
         ]
-        assert [each for each in asked if each.lock.stage is Stage.RUNNING] == expected
+        assert [each for each in asked if each.lock.stage is LockStage.RUNNING] == expected
         assert locks.running == len(expected)
 
 
@@ -206,14 +206,14 @@ def test_those_that_give_up_let_nobody_pass_who_has_to_wait(seed: int) -> None:
             over.lock.release()
             asked.remove(over)
 
-        running = [each for each in asked if each.lock.stage is Stage.RUNNING]
+        running = [each for each in asked if each.lock.stage is LockStage.RUNNING]
         assert len(running) == locks.running <= 3
         for each in running:
             before = asked[: asked.index(each)]
             assert not any(other.excludes(each) for other in before)
     while asked:
-        next(each for each in asked if each.lock.stage is Stage.RUNNING).lock.release()
-        asked = [each for each in asked if each.lock.stage is not Stage.OVER]
+        next(each for each in asked if each.lock.stage is LockStage.RUNNING).lock.release()
+        asked = [each for each in asked if each.lock.stage is not LockStage.OVER]
 
     assert (locks.running, locks._root.children) == (0, {})
 
@@ -227,10 +227,10 @@ def test_what_is_very_deep_waits_for_its_neighbours() -> None:
     )
 
     assert [each.stage for each in (first, same, beside, above)] == [
-        Stage.RUNNING,
-        Stage.WAITING,
-        Stage.WAITING,
-        Stage.RUNNING,
+        LockStage.RUNNING,
+        LockStage.WAITING,
+        LockStage.WAITING,
+        LockStage.RUNNING,
     ]
 
 

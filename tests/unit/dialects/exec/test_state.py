@@ -7,8 +7,7 @@ import asyncio
 import pytest
 
 from holdfast.config import SessionLimits
-from holdfast.dialects.exec.conversation import ExecConversation
-from holdfast.dialects.exec.endpoint import ExecEndpoint
+from holdfast.dialects.exec.conversation import ExecConversation, ExecEndpoint
 from holdfast.dialects.exec.entries import Entry, StartSummary
 from holdfast.dialects.exec.methods import METHODS
 from holdfast.errors import SessionBusy

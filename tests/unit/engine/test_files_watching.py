@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from holdfast.engine.watching import LocalWatch, Watching
+from holdfast.engine.files import LocalFileWatch, Watching
 from holdfast.host.files import kernel, watch
 from holdfast.host.files.kernel import Event
 from holdfast.poller import Poller
@@ -27,7 +27,7 @@ async def watching() -> AsyncIterator[Watching]:
     poller.close()
 
 
-def add(watching: Watching, told: list[str], *paths: Path, name: str = "told") -> LocalWatch:
+def add(watching: Watching, told: list[str], *paths: Path, name: str = "told") -> LocalFileWatch:
     plan = watch.plan([raw(path) for path in paths], None)
     assert plan is not None
     return watching.add(plan, lambda: told.append(name))

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from holdfast.wire.lines import Lines, LineTooLong
+from holdfast.wire.jsonrpc import Lines, LineTooLong
 
 STREAM = b'{"id":1}\n\n{"id":2}\r\n \r\r\nrest'
 WHOLE = [b'{"id":1}', b"", b'{"id":2}', b" \r"]

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from holdfast.dialects.dialect import Breach
-from holdfast.dialects.exec.conversation import Stage
+from holdfast.dialects.exec.conversation import Handshake
 from holdfast.dialects.exec.methods import METHODS
 from holdfast.errors import LimitReached, OutOfTurn, SessionBusy, SessionUnknown, StartCancelled
 from holdfast.model import Leftovers, Page
@@ -145,7 +145,7 @@ async def test_an_unknown_session_cannot_be_taken_over_and_another_try_may_follo
 
     assert isinstance(error, SessionUnknown)
     assert error.session == key
-    assert other.talk.stage is Stage.READY
+    assert other.talk.stage is Handshake.READY
 
 
 async def test_a_session_that_was_taken_over_can_be_taken_back() -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from holdfast.config import SessionLimits
-from holdfast.dialects.exec.tenants import Tenants
+from holdfast.dialects.exec.scopes import Tenants
 from holdfast.errors import LimitReached
 from holdfast.principal import ANYBODY, Grant, Principal
 from tests.fakes.dialects import FakeBackend

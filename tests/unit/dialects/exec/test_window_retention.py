@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from holdfast.dialects.exec.retention import Retention
+from holdfast.dialects.exec.window import Retention
 
 
 @pytest.mark.parametrize(

@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 from holdfast.config import SessionLimits
-from holdfast.dialects.exec.conversation import ExecConversation
-from holdfast.dialects.exec.endpoint import ExecEndpoint
+from holdfast.dialects.exec.conversation import ExecConversation, ExecEndpoint
 from holdfast.dialects.exec.methods import METHODS
 from tests.fakes.dialects import FakeBackend, FakeClient, HandLoop
 

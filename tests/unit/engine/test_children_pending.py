@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from holdfast.engine.pending import PendingStart
+from holdfast.engine.children import PendingStart
 from holdfast.errors import LimitReached, SpawnFailed
 from holdfast.host.environ import Environment
 from holdfast.host.spawn import Spawner

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from holdfast.dialects.app.capped import Capped, Room
+from holdfast.dialects.app.drain import Capped, OutputRoom
 
 
 @pytest.mark.parametrize(
@@ -25,7 +25,7 @@ def test_a_stream_is_cut_exactly_at_its_cap(
     cap: int | None, pieces: list[bytes], told: list[tuple[bytes, bool]]
 ) -> None:
     """The piece that reaches the cap says so, also when the output ends right there."""
-    capped = Capped(cap, Room(1000))
+    capped = Capped(cap, OutputRoom(1000))
 
     assert [capped.cut(piece) for piece in pieces] == told
     assert capped.full is told[-1][1]
@@ -36,7 +36,7 @@ def test_a_stream_is_cut_exactly_at_its_cap(
 )
 def test_what_fits_is_kept_in_order(cap: int | None, kept: bytes, full: list[bool]) -> None:
     """What comes after the cap is dropped, whoever goes on offering it."""
-    capped = Capped(cap, Room(1000))
+    capped = Capped(cap, OutputRoom(1000))
 
     assert [capped.keep(piece) for piece in (b"abc", b"de", b"f")] == full
     assert capped.kept() == kept
@@ -44,14 +44,14 @@ def test_what_fits_is_kept_in_order(cap: int | None, kept: bytes, full: list[boo
 
 def test_a_silent_stream_has_not_reached_its_cap() -> None:
     """Not even a cap of nothing: there was nothing to cut."""
-    capped = Capped(0, Room(1000))
+    capped = Capped(0, OutputRoom(1000))
 
     assert (capped.full, capped.kept()) == (False, b"")
 
 
 def test_what_is_kept_shares_its_room_and_says_so_when_it_is_cut() -> None:
     """However many run at once, and whatever their caps are."""
-    room = Room(5)
+    room = OutputRoom(5)
     first, second = Capped(10, room), Capped(10, room)
 
     full = [first.keep(b"abc"), second.keep(b"defg"), second.keep(b"h")]
@@ -64,7 +64,7 @@ def test_what_is_kept_shares_its_room_and_says_so_when_it_is_cut() -> None:
 
 
 def test_what_is_only_told_takes_no_room() -> None:
-    room = Room(1)
+    room = OutputRoom(1)
 
     assert Capped(None, room).cut(b"abc") == (b"abc", False)
     assert room.left == 1

@@ -7,7 +7,8 @@ import asyncio
 import pytest
 
 from holdfast.config import HttpLimits
-from holdfast.dialects.exec.exchanges import Exchanges, Room
+from holdfast.dialects.exec.conversation import Exchanges
+from holdfast.dialects.exec.state import BodyRoom
 from holdfast.errors import BadRequest, LimitReached
 
 LIMITS = HttpLimits(connection_requests=2)
@@ -62,7 +63,7 @@ async def test_a_client_that_is_not_behind_waits_for_nothing() -> None:
 
 
 def test_room_is_given_back() -> None:
-    room = Room(10)
+    room = BodyRoom(10)
     room.take(6)
     with pytest.raises(LimitReached) as caught:
         room.take(5)

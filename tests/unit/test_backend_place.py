@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from holdfast.api.embedded import Embedded, EmbeddedProcess
-from holdfast.api.place import NamedProcess, Place
+from holdfast.backend import NamedProcess, Place
 from holdfast.client.process import RemoteProcess
 from holdfast.client.remote import RemoteBackend
 

@@ -10,8 +10,7 @@ from typing import Any
 import pytest
 
 from holdfast.principal import ANYBODY
-from holdfast.server.http import Reply, reply
-from holdfast.server.routes import HttpAnswer, Route, Routes
+from holdfast.server.routes import HttpAnswer, Reply, Route, Routes, reply
 from holdfast.wire.http import BadHead, read_head
 
 ROUTES = Routes(healthz=False)

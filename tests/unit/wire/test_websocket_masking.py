@@ -7,7 +7,7 @@ import sys
 
 import pytest
 
-from holdfast.wire import masking
+from holdfast.wire import websocket as frames
 
 MASK = b"\x12\xab\x00\xff"
 
@@ -18,9 +18,9 @@ def test_unmasking_combines_each_byte_with_its_byte_of_the_mask(size: int) -> No
     payload = bytes(index * 7 % 256 for index in range(size))
     expected = bytes(byte ^ MASK[index % 4] for index, byte in enumerate(payload))
 
-    at_first = masking._with_integers(memoryview(payload), MASK)
-    masking.load()
-    later = masking.unmask(memoryview(payload), MASK)
+    at_first = frames._with_integers(memoryview(payload), MASK)
+    frames.load()
+    later = frames.unmask(memoryview(payload), MASK)
 
     assert at_first == later == expected
 
@@ -29,7 +29,7 @@ def test_unmasking_takes_a_view_and_gives_bytes() -> None:
     """The reader hands out views of its buffer, and must not keep the buffer alive."""
     view = memoryview(b"..MJ..")[2:4]
 
-    for unmask in (masking._with_integers, masking.unmask):
+    for unmask in (frames._with_integers, frames.unmask):
         plain = unmask(view, b"\x05\x05\x05\x05")
         assert (type(plain), plain) == (bytes, b"HO")
 
@@ -39,10 +39,10 @@ def test_the_compiled_routine_is_not_imported_before_it_is_wanted() -> None:
     """Its package takes as long to import as half our own code."""
     script = """
 import sys
-from holdfast.wire import masking
-small = masking.unmask(memoryview(b"x" * 512), b"abcd")
+from holdfast.wire import websocket as frames
+small = frames.unmask(memoryview(b"x" * 512), b"abcd")
 before = "websockets" in sys.modules
-large = masking.unmask(memoryview(b"x" * 513), b"abcd")
+large = frames.unmask(memoryview(b"x" * 513), b"abcd")
 print(len(small), before, len(large), "websockets" in sys.modules)
 """
 

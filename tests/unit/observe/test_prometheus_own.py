@@ -8,14 +8,14 @@ import time
 
 import pytest
 
-from holdfast.observe import own
+from holdfast.observe import prometheus
 from holdfast.telemetry import Tally
 from tests.fakes.server import resident_bytes
 
 
 def figures() -> dict[str, float]:
     tally = Tally()
-    own.observe_own(tally)
+    prometheus.observe_own(tally)
     found = {family.metric.name: family.figures.get(()) for family in tally.families()}
     return {name: value for name, value in found.items() if isinstance(value, float)}
 

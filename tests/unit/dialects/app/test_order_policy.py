@@ -8,8 +8,8 @@ import pytest
 
 from holdfast.cli.overview import parser_of_all
 from holdfast.config import AppLimits
-from holdfast.dialects.app import policy
 from holdfast.dialects.app.explain import Declined
+from holdfast.dialects.app.order import POLICIES, policy_of
 from holdfast.protocol import app as m
 from holdfast.sandbox import Access, Entry, Named, Sandbox, Where
 from tests.fakes.dialects import HOST
@@ -25,7 +25,7 @@ FULL: Found = (None, True)
 
 def of(default: str = "danger-full-access", **params: Any) -> Found:
     asked = m.decode_params({"command": ["x"], **params}, m.ExecParams)
-    return policy.of(asked, HOST, "/there", default)
+    return policy_of(asked, HOST, "/there", default)
 
 
 def reads(*, network: bool = False) -> Found:
@@ -83,7 +83,7 @@ def test_without_either_the_server_decides(default: str, found: Found) -> None:
     assert of(default) == of(default, sandboxPolicy=None, permissionProfile=None) == found
 
 
-@pytest.mark.parametrize("default", policy.POLICIES)
+@pytest.mark.parametrize("default", POLICIES)
 def test_a_policy_of_the_commands_own_counts_whatever_the_server_has(default: str) -> None:
     assert of(default, sandboxPolicy={"type": "dangerFullAccess"}) == FULL
     assert of(default, permissionProfile=":read-only") == reads()
@@ -93,7 +93,7 @@ def test_the_command_line_offers_every_policy_and_the_strictest_is_the_default()
     """Three places name them."""
     serve = parser_of_all().parse_args(["serve"])
 
-    for name in policy.POLICIES:
+    for name in POLICIES:
         assert parser_of_all().parse_args(["serve", "--command-sandbox", name]).command_sandbox == name
     assert serve.command_sandbox == AppLimits().command_policy == "read-only"
 

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 
 import pytest
 
-from holdfast.engine.ending import LOST, exit_of
+from holdfast.engine.life import LOST, exit_of
 from holdfast.host import orders
 from holdfast.host.orders import News, Report
 from holdfast.host.sandbox.cage import Caged

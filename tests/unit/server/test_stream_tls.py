@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from holdfast.server.listen import BadListen
-from holdfast.server.tls import TlsProtocol, make_context
+from holdfast.server.stream import TlsProtocol, make_context
 from holdfast.server.websocket import WebSocketChannel
 from tests.fakes.certificates import Authority, authority
 from tests.fakes.process import PATIENCE, eventually
