@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from enum import Enum, IntEnum
+from enum import Enum, IntEnum, StrEnum
 
 from .value import replace, value
 
@@ -169,8 +169,8 @@ class Denial:
     count: int = 1
 
 
-class Backing(Enum):
-    """What keeps a sandboxed command from what it may not do."""
+class Backing(StrEnum):
+    """The names, as on the wire, of what keeps a sandboxed command from what it may not do."""
 
     BUBBLEWRAP = "bubblewrap"
     LANDLOCK = "landlock"
@@ -180,8 +180,11 @@ class Backing(Enum):
 class Guarantees:
     """What sandboxes on this host are worth."""
 
-    backing: Backing | None
-    """None: there can be none, and whoever asks for one is refused."""
+    backing: str | None
+    """The name of what keeps them, most often a ``Backing``.
+
+    None: there can be none, and whoever asks for one is refused.
+    """
     protection: Protection = Protection.NONE
     exact: bool = False
     """Whether what was refused is known, and not guessed from the output."""

@@ -385,12 +385,12 @@ def _sandboxes(ladder: Ladder, fork_server: Finding) -> Iterator[Finding]:
         return
     protection = best.protection.name.lower()
     facts = {
-        "keptBy": best.backing.value,
+        "keptBy": best.backing,
         "protection": protection,
         "exactDenials": best.exact,
     }
     exact = "seen by a witness" if best.exact else "guessed from the output"
-    detail = f"kept by {best.backing.value}; protection of subpaths: {protection}; denials: {exact}"
+    detail = f"kept by {best.backing}; protection of subpaths: {protection}; denials: {exact}"
     yield Finding("sandboxes", True, True, detail, facts=facts, weaknesses=best.weaknesses)
 
 

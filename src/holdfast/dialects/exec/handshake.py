@@ -94,8 +94,8 @@ def _environment_info(host: HostInfo) -> a.EnvironmentInfo:
 
 def _sandboxes(found: Guarantees) -> a.Sandboxes:
     return a.Sandboxes(
-        backend=None if found.backing is None else found.backing.value,
-        filesystem=_KEEPERS[found.backing],
+        backend=found.backing,
+        filesystem=_KEEPERS.get(found.backing, found.backing),
         protects_subpaths=found.protection.name.lower(),
         denial="exact" if found.exact else "guess",
         weaknesses=list(found.weaknesses),
@@ -103,4 +103,5 @@ def _sandboxes(found: Guarantees) -> a.Sandboxes:
     )
 
 
-_KEEPERS = {None: None, Backing.BUBBLEWRAP: "mount", Backing.LANDLOCK: "landlock"}
+_KEEPERS: dict[str | None, str] = {Backing.BUBBLEWRAP: "mount"}
+"""What keeps the rules about files, where that has another name than what keeps the sandbox."""
