@@ -3,12 +3,21 @@
 from __future__ import annotations
 
 import os
+from collections import OrderedDict
+from collections.abc import Callable
 from dataclasses import dataclass, field
+from threading import Lock
 
 from holdfast.sandbox import Denial
 
 _KEEPERS = 2
 """Bubblewrap, and the first process inside."""
+
+_KEPT = 64
+"""Rulesets, and lists of arguments, that are kept for the next command with the same rules."""
+
+_KEPT_BYTES = 64 << 10
+"""About the size of one of them.  Larger ones are made anew each time: clients say how large they are."""
 
 
 class Held:
@@ -24,6 +33,37 @@ class Held:
 
     def __del__(self) -> None:
         os.close(self._fd)
+
+
+class DescriptorCache:
+    """Descriptors that are kept for the next command with the same rules.  May be used in any thread."""
+
+    def __init__(self) -> None:
+        self._kept: OrderedDict[object, Held] = OrderedDict()
+        self._lock = Lock()  # Cages are made in threads.
+
+    def get(self, key: object, make: Callable[[], int], *, size: int) -> Held:
+        """Return the descriptor that is kept under ``key``, or a new one.
+
+        Args:
+            make: Opens a new one.  It is called under the lock, so that no two threads open the same one.
+            size: About how many bytes the descriptor and its key hold.  What is too large is not kept.
+        """
+        if size > _KEPT_BYTES:
+            return Held(make())
+        with self._lock:
+            held = self._kept.get(key)
+            if held is None:
+                held = self._kept[key] = Held(make())
+                if len(self._kept) > _KEPT:
+                    self._kept.popitem(last=False)
+            else:
+                self._kept.move_to_end(key)
+            return held
+
+    def clear(self) -> None:
+        """Forget all descriptors.  Each is closed once no cage refers to it."""
+        self._kept.clear()
 
 
 @dataclass(frozen=True, slots=True)

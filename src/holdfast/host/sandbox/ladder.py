@@ -11,8 +11,6 @@ import platform
 import re
 import shutil
 import stat
-from collections import OrderedDict
-from collections.abc import Callable
 from functools import partial
 from threading import Lock
 
@@ -20,7 +18,7 @@ from holdfast.errors import SandboxUnavailable
 from holdfast.sandbox import Access, Backing, Guarantees, Protection, Rule, Rules, Sandbox
 
 from . import landlock
-from .cage import Cage, Held
+from .cage import Cage, DescriptorCache, Held
 from .filter import MACHINES, Machine, program
 from .mounts import arguments, masks
 from .placeholder import Placeholder, places
@@ -29,11 +27,6 @@ from .search import Search
 from .trial import PATIENCE, Trial
 
 _READ_ALL = Rules([Rule("/", Access.READ)])
-_KEPT = 64
-"""Rulesets, and lists of arguments, that are kept for the next command with the same rules."""
-
-_KEPT_BYTES = 64 << 10
-"""Of one of them, about; larger ones are made anew each time: clients say how large they are."""
 
 _LINKS = "a protected name that is a symbolic link is kept by the server, not by the kernel"
 _PIPES = "named pipes of the host can be written to, as far as their permissions allow it"
@@ -70,7 +63,7 @@ class Ladder:
         self._bubblewrap: str | None = None
         self._machine = MACHINES.get(platform.machine())
         self._domains = landlock.version() >= landlock.LEAST
-        self._kept: OrderedDict[object, Held] = OrderedDict()
+        self._descriptors = DescriptorCache()
         self._hidden: list[Placeholder] = []
         self._lock = Lock()  # Cages are made in threads.
         self._proc = _of_the_host()
@@ -203,7 +196,7 @@ class Ladder:
                 namespaces=False,
             ),
             wrapper=os.fsencode(self._bubblewrap),
-            arguments=self._keep(data, lambda: _file(data), size=len(data)),
+            arguments=self._descriptors.get(data, lambda: _file(data), size=len(data)),
             masks=tuple(map(os.fsencode, masks(rules))),
             network=sandbox.network,
             domain=self._domains,
@@ -231,7 +224,9 @@ class Ladder:
                 machine, network=sandbox.network, witness=witness, files=True, namespaces=False, binds=guard
             ),
             network=sandbox.network,
-            ruleset=self._keep((rules, _identity(rules)), lambda: landlock.ruleset(rules), size=_size(rules)),
+            ruleset=self._descriptors.get(
+                (rules, _identity(rules)), lambda: landlock.ruleset(rules), size=_size(rules)
+            ),
             rules=(*_texts(rules), *(b"w" + os.fsencode(path) for path in landlock.DEVICES))
             if witness
             else (),
@@ -244,20 +239,7 @@ class Ladder:
         """Landlock without any rule about files: processes outside are out of reach."""
         if landlock.version() < landlock.LEAST:
             return None
-        return self._keep(EVERYTHING, partial(landlock.ruleset, EVERYTHING), size=0)
-
-    def _keep(self, key: object, make: Callable[[], int], *, size: int) -> Held:
-        if size > _KEPT_BYTES:
-            return Held(make())
-        with self._lock:
-            held = self._kept.get(key)
-            if held is None:
-                held = self._kept[key] = Held(make())
-                if len(self._kept) > _KEPT:
-                    self._kept.popitem(last=False)
-            else:
-                self._kept.move_to_end(key)
-            return held
+        return self._descriptors.get(EVERYTHING, partial(landlock.ruleset, EVERYTHING), size=0)
 
     def _unreadable(self, rules: Rules) -> str:
         """A file to put over those that are denied, if there are any; the command must not get at it."""
@@ -280,7 +262,7 @@ class Ladder:
         """Give everything back.  May be called twice."""
         for trial in self._trials():
             trial.stop()
-        self._kept.clear()
+        self._descriptors.clear()
         while self._hidden:
             self._hidden.pop().remove()
 
