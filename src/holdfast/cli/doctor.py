@@ -20,9 +20,9 @@ from holdfast.errors import HostUnfit
 from holdfast.host import proc
 from holdfast.host.files.kernel import IN_CREATE, Inotify
 from holdfast.host.info import host_info
+from holdfast.host.sandbox.backends import SandboxProbe
 from holdfast.host.sandbox.ladder import Ladder
 from holdfast.host.shim import PROGRAM, compiled
-from holdfast.sandbox import Backing
 from holdfast.value import value
 
 from .options import wants_json
@@ -75,12 +75,6 @@ _FIXES = {
     "watching": "sysctl -w fs.inotify.max_user_instances=1024 fs.inotify.max_user_watches=524288",
     "temporary": "set TMPDIR to a directory that the server's user may write to: export TMPDIR=/var/tmp",
     "space": "delete files there, or set TMPDIR to a directory on another disk",
-    "bwrap": "apt-get install bubblewrap (Fedora: dnf install bubblewrap)",
-    "namespaces": (
-        "sysctl -w kernel.unprivileged_userns_clone=1 kernel.apparmor_restrict_unprivileged_userns=0;"
-        " in a container: --security-opt seccomp=unconfined"
-    ),
-    "landlock": "run Linux 6.2 or later, with lsm=landlock,... on its command line",
     "sandboxes": "see the two above: one of them is enough",
 }
 
@@ -375,10 +369,9 @@ def _temporary() -> Iterator[Finding]:
 
 def _sandboxes(ladder: Ladder, fork_server: Finding) -> Iterator[Finding]:
     best = ladder.guarantees
-    for way, reason in ladder.findings.items():
-        trial = TrialResult(not reason, reason or "works")
-        fix = None if trial.works else _sandbox_fix(way, fork_server)
-        yield Finding(way.value, trial.works, False, trial.detail, fix)
+    for name, probe in ladder.findings.items():
+        fix = None if probe.works else _sandbox_fix(probe, fork_server)
+        yield Finding(name, probe.works, False, probe.reason or "works", fix)
     if best.backing is None:
         trial = TrialResult(False, "none: whoever asks for a sandbox is refused")
         yield _finding("sandboxes", trial, "sandboxes", facts={"keptBy": None})
@@ -394,7 +387,7 @@ def _sandboxes(ladder: Ladder, fork_server: Finding) -> Iterator[Finding]:
     yield Finding("sandboxes", True, True, detail, facts=facts, weaknesses=best.weaknesses)
 
 
-def _sandbox_fix(way: Backing, fork_server: Finding) -> str:
-    if way is Backing.LANDLOCK:
-        return _FIXES["landlock"]
-    return fork_server.fix or _FIXES["bwrap" if shutil.which("bwrap") is None else "namespaces"]
+def _sandbox_fix(probe: SandboxProbe, fork_server: Finding) -> str:
+    if probe.needs_fork_server and fork_server.fix:
+        return fork_server.fix
+    return probe.cure

@@ -12,8 +12,8 @@ from pathlib import Path
 
 import pytest
 
+from holdfast.host.sandbox.bubblewrap import _file
 from holdfast.host.sandbox.cage import Cage, Held
-from holdfast.host.sandbox.ladder import _file
 from holdfast.sandbox import Access, Entry, Named, Where
 from tests.fakes.fork_server import (
     ALONE,

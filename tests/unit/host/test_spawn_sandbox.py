@@ -16,8 +16,9 @@ from holdfast.host.child import ShimChild
 from holdfast.host.environ import Environment
 from holdfast.host.groups import find_groups
 from holdfast.host.orders import News
+from holdfast.host.sandbox.bubblewrap import _file
 from holdfast.host.sandbox.cage import Held
-from holdfast.host.sandbox.ladder import Ladder, _file
+from holdfast.host.sandbox.ladder import Ladder
 from holdfast.host.shim import ForkServer
 from holdfast.host.spawn import Spawner
 from holdfast.model import Limits, ProcessTerms, Size, Spec

@@ -8,7 +8,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from threading import Lock
 
-from holdfast.sandbox import Denial
+from holdfast.sandbox import Access, Denial, Rule, Rules
 
 _KEEPERS = 2
 """Bubblewrap, and the first process inside."""
@@ -18,6 +18,8 @@ _KEPT = 64
 
 _KEPT_BYTES = 64 << 10
 """About the size of one of them.  Larger ones are made anew each time: clients say how large they are."""
+
+_LETTERS = {Access.DENY: b"d", Access.READ: b"r", Access.WRITE: b"w"}
 
 
 class Held:
@@ -111,3 +113,14 @@ class Caged:
     denials: list[Denial] = field(default_factory=list)
     keepers: int = 0
     """Processes of its tree that are not the command's: they keep the sandbox."""
+
+
+def witness_rules(rules: Rules) -> tuple[bytes, ...]:
+    """Return rules as the witness reads them: a letter for the access, then the path."""
+    return tuple(_letter(rule) + os.fsencode(rule.path) for rule in rules.rules)
+
+
+def _letter(rule: Rule) -> bytes:
+    if rule.missing:
+        return b"m"
+    return b"l" if rule.link else _LETTERS[rule.access]

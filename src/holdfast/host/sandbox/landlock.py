@@ -12,7 +12,13 @@ import stat
 import struct
 from collections.abc import Callable
 
-from holdfast.sandbox import Access, Rules
+from holdfast.errors import SandboxUnavailable
+from holdfast.sandbox import Access, Protection, Rules, Sandbox
+
+from .backends import GROUPS, LOCKS, SandboxBackend, SandboxProbe, SandboxServices
+from .cage import Cage, witness_rules
+from .filter import program
+from .rules import EVERYTHING, READ_ONLY
 
 _CREATE, _ADD = 444, 445
 _VERSION = 1
@@ -35,14 +41,14 @@ COMMANDS = 5
 SCOPES = 6
 """The version from which signals and abstract sockets stay inside."""
 
-LOCKS = "locks and leases can be held on whatever can be read"
-"""True of every sandbox: the kernel asks for no more than an open file."""
-GROUPS = "programs can be left in writable places that run with the group of the server (set-gid)"
-"""True of every sandbox: for directories the same bit means something else, which is often needed."""
-
 DEVICES = ("/dev/null", "/dev/zero", "/dev/full", "/dev/random", "/dev/urandom", "/dev/tty")
 """What every command may write to."""
 _ALWAYS_READABLE = ("/proc",)
+
+_CURE = "run Linux 6.2 or later, with lsm=landlock,... on its command line"
+
+_RULE = 256
+"""Bytes of a rule and what is known of its place, beside the paths."""
 
 _libc = ctypes.CDLL(None, use_errno=True)
 _syscall: Callable[..., int] = _libc.syscall
@@ -149,3 +155,122 @@ def _check(result: int) -> int:
         number = ctypes.get_errno()
         raise OSError(number, os.strerror(number))
     return result
+
+
+# The sandbox backend.
+
+
+def make_backend(services: SandboxServices) -> SandboxBackend:
+    """Return the sandbox backend of this module, for the table of them."""
+    return Landlock(services)
+
+
+class Landlock:
+    """Confines commands by rulesets and a filter.  Implements ``backends.SandboxBackend``."""
+
+    probed = True
+
+    def __init__(self, services: SandboxServices) -> None:
+        self._services = services
+
+    def probe(self) -> SandboxProbe:
+        reason = self._failure()
+        return SandboxProbe(reason, _CURE) if reason else SandboxProbe()
+
+    def _failure(self) -> str:
+        if reason := self._services.unknown_machine():
+            return reason
+        known = version()
+        if known < LEAST:
+            return f"the kernel has version {known} of Landlock, needed is {LEAST}"
+        try:
+            os.close(ruleset(READ_ONLY))
+        except OSError as error:
+            return f"the kernel refuses a ruleset: {error.strerror}"
+        return ""
+
+    # What it guarantees.
+
+    @property
+    def protection(self) -> Protection:
+        # Landlock can only add rights further down, so the witness has to keep what lies inside.
+        return Protection.SOFT if self.exact else Protection.NONE
+
+    @property
+    def exact(self) -> bool:
+        return self._services.has_witness()
+
+    @property
+    def weaknesses(self) -> tuple[str, ...]:
+        return tuple(weaknesses(version()))
+
+    def confine(self, sandbox: Sandbox, rules: Rules) -> Cage:
+        if sandbox.entries is None:
+            return confine_network(self._services, sandbox)
+        machine, witness = self._services.machine, self.exact
+        assert machine is not None
+        readable, writable = shortfalls(rules)
+        if readable:
+            raise SandboxUnavailable(
+                f"Landlock cannot deny {readable[0]!r} inside of a place that can be read"
+            )
+        if writable and self.protection < sandbox.least:
+            most = self.protection.name.lower()
+            raise SandboxUnavailable(
+                f"Landlock cannot keep {writable[0]!r} from being written inside of a place that can be,"
+                f" not as well as was asked for; `{most}` is all it can do"
+            )
+        guard = witness and bool(writable)
+        devices = tuple(b"w" + os.fsencode(path) for path in DEVICES)
+        return Cage(
+            program(
+                machine, network=sandbox.network, witness=witness, files=True, namespaces=False, binds=guard
+            ),
+            network=sandbox.network,
+            ruleset=self._services.descriptors.get(
+                (rules, _identity(rules)), lambda: ruleset(rules), size=_size(rules)
+            ),
+            rules=(*witness_rules(rules), *devices) if witness else (),
+            witness=witness,
+            guard=guard,
+            powerless=True,
+        )
+
+    def close(self) -> None:
+        pass  # Its rulesets are in the cache, which somebody else clears.
+
+
+def confine_network(services: SandboxServices, sandbox: Sandbox) -> Cage:
+    """Return what keeps a sandbox without rules about files: the network is off, processes are out of reach.
+
+    Every sandbox backend of ours uses this, because it takes no mount.  Where the kernel has no Landlock,
+    the filter alone keeps it.
+    """
+    assert services.machine is not None
+    domain = None
+    if version() >= LEAST:
+        # A ruleset without any rule: its scopes keep processes outside out of reach.
+        domain = services.descriptors.get(EVERYTHING, lambda: ruleset(EVERYTHING), size=0)
+    witness = services.has_witness()
+    return Cage(
+        program(services.machine, network=sandbox.network, witness=witness, files=False),
+        ruleset=domain,
+        witness=witness,
+    )
+
+
+def _size(rules: Rules) -> int:
+    """Return about how many bytes it takes to keep rules as a key."""
+    return sum(_RULE + len(rule.path) + sum(map(len, rule.aliases)) for rule in rules.rules)
+
+
+def _identity(rules: Rules) -> tuple[tuple[int, int], ...]:
+    """Return what is at the paths of rules: a ruleset is about that, not about what comes there later."""
+    found = []
+    for rule in rules.rules:
+        try:
+            facts = os.stat(rule.path)
+            found.append((facts.st_dev, facts.st_ino))
+        except OSError:
+            found.append((0, 0))
+    return tuple(found)

@@ -21,6 +21,7 @@ _POINTER_MOST = 4096
 """Bytes of a ``.git`` file that are looked at."""
 
 EVERYTHING = Rules([Rule("/", Access.WRITE)])
+READ_ONLY = Rules([Rule("/", Access.READ)])
 
 
 def resolve(sandbox: Sandbox, tmpdir: str | None, search: Search | None = None) -> Rules:

@@ -13,8 +13,7 @@ from pathlib import Path
 import pytest
 
 from holdfast.errors import BadRequest, SandboxUnavailable
-from holdfast.host.sandbox import ladder as module
-from holdfast.host.sandbox import landlock
+from holdfast.host.sandbox import bubblewrap, landlock
 from holdfast.host.sandbox.ladder import Ladder
 from holdfast.sandbox import Access, Backing, Entry, Named, Pattern, Protection, Sandbox, Where
 from holdfast.value import replace
@@ -270,7 +269,7 @@ def test_it_is_where_the_command_cannot_write(
     (work / "secret").touch()
     other = work.with_name("other")
     other.mkdir()
-    monkeypatch.setattr(module, "places", lambda: [str(work), "/none", str(other)])
+    monkeypatch.setattr(bubblewrap, "places", lambda: [str(work), "/none", str(other)])
     ladder = sandboxes(Backing.BUBBLEWRAP)
 
     words = told(ladder.cage(workspace(work, Entry(str(work / "secret"), DENY)), None))
@@ -287,11 +286,16 @@ def test_where_everything_can_be_written_there_is_no_place_for_it(sandboxes: San
         sandboxes(Backing.BUBBLEWRAP).cage(sandbox, None)
 
 
-def test_where_no_file_is_denied_there_is_none(sandboxes: Sandboxes, work: Path) -> None:
-    ladder = sandboxes(Backing.BUBBLEWRAP)
-    ladder.cage(workspace(work), None)
+def test_where_no_file_is_denied_there_is_none(
+    sandboxes: Sandboxes, work: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    place = work.with_name("place")
+    place.mkdir()
+    monkeypatch.setattr(bubblewrap, "places", lambda: [str(place)])
 
-    assert ladder._hidden == []
+    sandboxes(Backing.BUBBLEWRAP).cage(workspace(work), None)
+
+    assert list(place.iterdir()) == []
 
 
 def test_many_threads_may_ask_for_cages(sandboxes: Sandboxes, tmp_path: Path) -> None:
