@@ -26,7 +26,6 @@ from holdfast.host.shim import ForkServer, compiled
 from holdfast.host.spawn import Spawner
 from holdfast.observe.audit import AuditLog
 from holdfast.poller import Poller
-from holdfast.sandbox import Backing
 from holdfast.server.app import Server
 from holdfast.server.auth import Auth
 from holdfast.server.listen import BadListen, Listen, Stdio, check_exposure, parse_listen
@@ -38,7 +37,7 @@ from .options import wants_json
 from .serve_access import BadAccess, make_auth, make_tls
 from .serve_memory import MemoryTrimmer
 from .serve_observation import BadAudit, Observation, make_audit, observe, set_up_logs
-from .serve_options import limit_values, limits_of
+from .serve_options import SANDBOX_AUTO, SANDBOX_OFF, limit_values, limits_of
 from .streams import open_standard_files
 
 _FAILED = 1
@@ -111,11 +110,11 @@ def make_ladder(choice: str, patience: float) -> Ladder:
     """Return what enforces sandboxes.
 
     Args:
-        choice: ``auto``, ``off``, or the value of a ``Backing``.
+        choice: ``auto``, ``off``, or the name of a sandbox backend.
         patience: Seconds that a trial of a sandbox may take.
     """
-    only = None if choice in ("auto", "off") else Backing(choice)
-    return Ladder(compiled(), only=only, off=choice == "off", patience=patience)
+    only = None if choice in (SANDBOX_AUTO, SANDBOX_OFF) else choice
+    return Ladder(compiled(), only=only, off=choice == SANDBOX_OFF, patience=patience)
 
 
 @value

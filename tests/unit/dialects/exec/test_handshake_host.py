@@ -71,8 +71,12 @@ def test_every_feature_is_announced_once_and_in_order() -> None:
             Guarantees(Backing.LANDLOCK, Protection.NONE, exact=False),
             {"backend": "landlock", "filesystem": "landlock", "protectsSubpaths": "none", "denial": "guess"},
         ),
+        (
+            Guarantees("toy", Protection.HARD, exact=False),
+            {"backend": "toy", "filesystem": "toy", "protectsSubpaths": "hard", "denial": "guess"},
+        ),
     ],
-    ids=["none", "bubblewrap", "landlock", "landlock without a witness"],
+    ids=["none", "bubblewrap", "landlock", "landlock without a witness", "another one"],
 )
 async def test_what_sandboxes_are_worth_is_told_before_anybody_asks_for_one(
     found: Guarantees, told: dict[str, Any]
