@@ -124,7 +124,7 @@ def fixed_limits() -> str:
     from holdfast.files import MOST_MISSING, MOST_MISSING_BYTES
     from holdfast.host import holding, look, orders, tree
     from holdfast.host.files import watch
-    from holdfast.host.sandbox import cage
+    from holdfast.host.sandbox import confinement
     from holdfast.wire.complaint import _MOST_CHECKED, _MOST_QUOTED, _MOST_VISITED
     from holdfast.wire.http import HEAD_LIMIT
     from holdfast.wire.scan import MOST_NESTED, MOST_VALUES
@@ -202,9 +202,9 @@ def fixed_limits() -> str:
         ),
         (
             "Sandboxes kept ready",
-            f"{cage._KEPT}",
+            f"{confinement._KEPT}",
             "Rulesets, and lists of arguments, for the next command with the same rules."
-            f" One above {cage._KEPT_BYTES // 1024} KiB is not kept.",
+            f" One above {confinement._KEPT_BYTES // 1024} KiB is not kept.",
         ),
         (
             "Missing paths of a watch",

@@ -50,7 +50,7 @@ LOCK_OWNERS = {
     f"{PACKAGE}/dialects/exec/conversation.py",
     f"{PACKAGE}/engine/workers.py",
     f"{PACKAGE}/host/sandbox/bubblewrap.py",
-    f"{PACKAGE}/host/sandbox/cage.py",
+    f"{PACKAGE}/host/sandbox/confinement.py",
     f"{PACKAGE}/host/sandbox/ladder.py",
     f"{PACKAGE}/host/sandbox/trial.py",
     f"{PACKAGE}/server/connection.py",

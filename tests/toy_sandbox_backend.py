@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from holdfast.errors import SandboxUnavailable
 from holdfast.host.sandbox.backends import SandboxBackend, SandboxProbe, SandboxServices
-from holdfast.host.sandbox.cage import Cage
+from holdfast.host.sandbox.confinement import Confinement
 from holdfast.host.sandbox.filter import program
 from holdfast.sandbox import Protection, Rules, Sandbox
 
@@ -31,11 +31,13 @@ class Toy:
         reason = self._services.unknown_machine()
         return SandboxProbe(reason, "play elsewhere") if reason else SandboxProbe()
 
-    def confine(self, sandbox: Sandbox, rules: Rules) -> Cage:
+    def confine(self, sandbox: Sandbox, rules: Rules) -> Confinement:
         if sandbox.entries is not None:
             raise SandboxUnavailable("a toy knows nothing of files")
         assert self._services.machine is not None
-        return Cage(program(self._services.machine, network=sandbox.network, witness=False, files=False))
+        return Confinement(
+            program(self._services.machine, network=sandbox.network, witness=False, files=False)
+        )
 
     def close(self) -> None:
         pass

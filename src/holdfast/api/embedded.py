@@ -40,7 +40,7 @@ if TYPE_CHECKING:
     from holdfast.engine.process import LocalProcess
     from holdfast.files import Files
     from holdfast.host.child import ShimChild
-    from holdfast.host.sandbox.cage import Cage
+    from holdfast.host.sandbox.confinement import Confinement
     from holdfast.host.sandbox.search import Search
     from holdfast.sandbox import Guarantees
 
@@ -110,13 +110,13 @@ class _Children:
     def settle(self, spec: Spec) -> Spec:
         return self._plain.settle(spec)
 
-    def cage(self, spec: Spec, search: Search | None = None) -> Cage | None:
+    def confine(self, spec: Spec, search: Search | None = None) -> Confinement | None:
         assert self._full is not None  # Called in a thread, where it must not be set up.
-        return self._full.cage(spec, search)
+        return self._full.confine(spec, search)
 
-    def start(self, spec: Spec, cage: Cage | None = None) -> ShimChild:
+    def start(self, spec: Spec, confinement: Confinement | None = None) -> ShimChild:
         plain = spec.sandbox is None and spec.terms.limits == PLAIN.limits
-        return (self._plain if plain else self.equip()).start(spec, cage)
+        return (self._plain if plain else self.equip()).start(spec, confinement)
 
     def close(self) -> None:
         for spawner in (self._plain, self._full):

@@ -18,7 +18,7 @@ from holdfast.model import Spec, Stream
 from holdfast.sandbox import Guarantees
 
 if TYPE_CHECKING:
-    from holdfast.host.sandbox.cage import Cage, Caged
+    from holdfast.host.sandbox.confinement import ConfinedCommand, Confinement
     from holdfast.host.sandbox.search import Search
 
 
@@ -42,7 +42,7 @@ class Child(Protocol):
         """What the tree may use, and who sees to it."""
 
     @property
-    def caged(self) -> Caged | None:
+    def confined_command(self) -> ConfinedCommand | None:
         """What is known of its sandbox, if it is in one; complete when its exit is reported."""
 
     def fileno(self) -> int:
@@ -122,7 +122,7 @@ class Children(Protocol):
     def settle(self, spec: Spec) -> Spec:
         """Replace the policy of a spec by the variables that it comes to.  May be called in a thread."""
 
-    def cage(self, spec: Spec, search: Search | None = None) -> Cage | None:
+    def confine(self, spec: Spec, search: Search | None = None) -> Confinement | None:
         """Make its sandbox ready.  May be called in a thread, and takes as long as ``search`` allows.
 
         Raises:
@@ -131,7 +131,7 @@ class Children(Protocol):
             SandboxUnavailable: It cannot be kept on this host.
         """
 
-    def start(self, spec: Spec, cage: Cage | None = None) -> Child:
+    def start(self, spec: Spec, confinement: Confinement | None = None) -> Child:
         """Ask for a child.  Never waits; the child's first report says whether it runs.
 
         Raises:
@@ -149,7 +149,7 @@ class _NoChild:
     stdin = None
     outputs = ()
     limits = NO_LIMITS
-    caged = None
+    confined_command = None
 
     def fileno(self) -> int:
         return -1

@@ -28,7 +28,7 @@ from .looking import Looking, Looks
 from .watches import Waiting
 
 if TYPE_CHECKING:
-    from holdfast.host.sandbox.cage import Caged
+    from holdfast.host.sandbox.confinement import ConfinedCommand
 
 _PATIENCE = 3.0
 """Seconds for a shim to say who survived; it takes a third of them to be sure.  As many for a look."""
@@ -195,8 +195,8 @@ class Tree:
         return self._child.ran_out_of_memory()
 
     @property
-    def caged(self) -> Caged | None:
-        return self._child.caged
+    def confined_command(self) -> ConfinedCommand | None:
+        return self._child.confined_command
 
     # What it takes time to find out.
 

@@ -21,7 +21,7 @@ from .orders import News, Report
 from .shim import NO_SHIM, Shim
 
 if TYPE_CHECKING:
-    from .sandbox.cage import Caged
+    from .sandbox.confinement import ConfinedCommand
 
 _TO_GROUP = 4
 """The kernel's PIDFD_SIGNAL_PROCESS_GROUP, from Linux 6.9 on."""
@@ -42,7 +42,7 @@ class ShimChild:
         "_shim",
         "_shim_pid",
         "_take_back",
-        "caged",
+        "confined_command",
         "limits",
         "outputs",
         "pid",
@@ -60,7 +60,7 @@ class ShimChild:
         take_back: Callable[..., None],
         group: Group | None = None,
         limits: Kept = NO_LIMITS,
-        caged: Caged | None = None,
+        confined_command: ConfinedCommand | None = None,
     ) -> None:
         """
         Args:
@@ -74,7 +74,7 @@ class ShimChild:
         self._explain: Callable[[Report], SpawnFailed] | None = explain
         self._group = group
         self.limits = limits
-        self.caged = caged
+        self.confined_command = confined_command
         """What is known of its sandbox, if it is in one."""
         self.pid = 0
         """The command's, once it runs."""
@@ -92,11 +92,11 @@ class ShimChild:
         self.stdin, self.outputs = None, ()
 
     def receive(self) -> Report | None:
-        """The next report; None if none has come.  Denials are kept in ``caged`` and not returned."""
+        """Return the next report; None if none has come.  ``confined_command`` gets the denials instead."""
         report = self._shim.receive()
         while report is not None and report.news is News.DENIAL:
-            if self.caged is not None and report.denial is not None:
-                self.caged.denials.append(report.denial)
+            if self.confined_command is not None and report.denial is not None:
+                self.confined_command.denials.append(report.denial)
             report = self._shim.receive()
         if report is not None and report.news is News.STARTED:
             self.pid, self._shim_pid = report.value, report.shim
@@ -190,9 +190,9 @@ class ShimChild:
     def load(self, look: Look | None = None) -> tree.Load:
         """What the tree uses now; processes that only keep its sandbox are not counted."""
         load = tree.load(self._shim_pid, look, before_us=self._before_us)
-        if self.caged is None:
+        if self.confined_command is None:
             return load
-        return replace(load, processes=max(0, load.processes - self.caged.keepers))
+        return replace(load, processes=max(0, load.processes - self.confined_command.keepers))
 
     def holders(self, ends: Ends, look: Look | None = None) -> list[int]:
         """The pids of those in the tree who hold one of these ends open."""

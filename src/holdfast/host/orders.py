@@ -18,7 +18,7 @@ from holdfast.sandbox import Denial
 from holdfast.value import value
 
 if TYPE_CHECKING:
-    from .sandbox.cage import Cage
+    from .sandbox.confinement import Confinement
 
 
 VERSION = 3
@@ -253,7 +253,7 @@ class StartOrder:
     """Resource, soft limit, hard limit."""
     groups: Sequence[bytes] = ()
     """Directories of control groups that the command enters."""
-    cage: Cage | None = None
+    confinement: Confinement | None = None
 
     def encode(self) -> tuple[bytes, bytes]:
         """The head, to which the caller may add ``StartFlag.IN_FILE``, and what follows it."""
@@ -268,14 +268,14 @@ class StartOrder:
             texts.append(self.path)
         body = b"".join(_LIMIT.pack(*limit) for limit in self.limits)
         sandbox = 0, 0, 0
-        if self.cage is not None:
-            flags |= _sandbox_flags(self.cage)
-            if self.cage.wrapper is not None:
-                texts.append(self.cage.wrapper)
-            texts += self.cage.masks
-            texts += self.cage.rules
-            body += self.cage.filter
-            sandbox = len(self.cage.filter), len(self.cage.masks), len(self.cage.rules)
+        if self.confinement is not None:
+            flags |= _sandbox_flags(self.confinement)
+            if self.confinement.wrapper is not None:
+                texts.append(self.confinement.wrapper)
+            texts += self.confinement.masks
+            texts += self.confinement.rules
+            body += self.confinement.filter
+            sandbox = len(self.confinement.filter), len(self.confinement.masks), len(self.confinement.rules)
         texts += self.argv
         texts += self.env
         texts.append(b"")
@@ -286,16 +286,16 @@ class StartOrder:
         return _ORDER.pack(OrderKind.START, flags, *counts, len(body), *sandbox), body
 
 
-def _sandbox_flags(cage: Cage) -> int:
+def _sandbox_flags(confinement: Confinement) -> int:
     return (
         StartFlag.CONFINED
-        | (StartFlag.RULESET if cage.ruleset is not None else 0)
-        | (StartFlag.WRAPPED if cage.wrapper is not None else 0)
-        | (StartFlag.WITNESS if cage.witness else 0)
-        | (StartFlag.GUARD if cage.guard else 0)
-        | (StartFlag.POWERLESS if cage.powerless else 0)
-        | (StartFlag.DOMAIN if cage.domain else 0)
-        | (StartFlag.NETWORK if cage.network else 0)
+        | (StartFlag.RULESET if confinement.ruleset is not None else 0)
+        | (StartFlag.WRAPPED if confinement.wrapper is not None else 0)
+        | (StartFlag.WITNESS if confinement.witness else 0)
+        | (StartFlag.GUARD if confinement.guard else 0)
+        | (StartFlag.POWERLESS if confinement.powerless else 0)
+        | (StartFlag.DOMAIN if confinement.domain else 0)
+        | (StartFlag.NETWORK if confinement.network else 0)
     )
 
 

@@ -78,8 +78,8 @@ class Shim:
             OSError: The order cannot be sent, for want of memory or descriptors.
         """
         head, body = order.encode()
-        if order.cage is not None and order.cage.handed is not None:
-            files = [*files, order.cage.handed.fileno()]
+        if order.confinement is not None and order.confinement.handed is not None:
+            files = [*files, order.confinement.handed.fileno()]
         if len(body) <= INLINE_MOST:
             self._send(head + body, files)
             return

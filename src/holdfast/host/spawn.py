@@ -30,7 +30,7 @@ from .shim import ForkServer
 from .text import to_bytes
 
 if TYPE_CHECKING:
-    from .sandbox.cage import Cage
+    from .sandbox.confinement import Confinement
     from .sandbox.ladder import Ladder
     from .sandbox.search import Search
 
@@ -95,7 +95,7 @@ class Spawner:
         env = self._environment.child(spec.env_policy, spec.env, spec.variables)
         return replace(spec, env=env, env_policy=None)
 
-    def cage(self, spec: Spec, search: Search | None = None) -> Cage | None:
+    def confine(self, spec: Spec, search: Search | None = None) -> Confinement | None:
         """What the sandbox of ``spec`` comes to.  It asks the disk, for as long as ``search`` allows.
 
         Raises:
@@ -106,10 +106,10 @@ class Spawner:
         if spec.sandbox is None:
             return None
         env = self._environment.child(spec.env_policy, spec.env, spec.variables)
-        return self._ladder.cage(spec.sandbox, env.get("TMPDIR"), search)
+        return self._ladder.make(spec.sandbox, env.get("TMPDIR"), search)
 
-    def start(self, spec: Spec, cage: Cage | None = None) -> ShimChild:
-        """Ask for what ``spec`` says, in ``cage``; whether it runs is told by the child.
+    def start(self, spec: Spec, confinement: Confinement | None = None) -> ShimChild:
+        """Ask for what ``spec`` says, in ``confinement``; whether it runs is told by the child.
 
         Raises:
             SpawnFailed: It cannot be; the error names what is at fault.
@@ -120,7 +120,7 @@ class Spawner:
         try:
             env = self._environment.child(spec.env_policy, spec.env, spec.variables)
             group = self._groups.make(spec.terms.limits)
-            order, stdin, outputs = _order(spec, env, group, cage, ours, theirs)
+            order, stdin, outputs = _order(spec, env, group, confinement, ours, theirs)
             shim = self._fork_server.shim()
             try:
                 shim.start(order, theirs)
@@ -147,7 +147,7 @@ class Spawner:
             take_back=self._fork_server.take_back,
             group=group,
             limits=Kept(spec.terms.limits, frozenset() if group is None else self._groups.controllers),
-            caged=None if cage is None else cage.caged(),
+            confined_command=None if confinement is None else confinement.command(),
         )
 
     def close(self) -> None:
@@ -173,7 +173,7 @@ def _order(
     spec: Spec,
     env: Mapping[str, str],
     group: Group | None,
-    cage: Cage | None,
+    confinement: Confinement | None,
     ours: list[int],
     theirs: list[int],
 ) -> tuple[StartOrder, int | None, tuple[tuple[Stream, int], ...]]:
@@ -200,7 +200,7 @@ def _order(
         stdin=stdin is not None,
         limits=resource_limits(spec.terms.limits),
         groups=[] if group is None else group.directories(),
-        cage=cage,
+        confinement=confinement,
     )
     return order, stdin, outputs
 

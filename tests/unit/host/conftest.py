@@ -10,7 +10,7 @@ import pytest
 
 import hatch_build
 import holdfast.host
-from holdfast.host.sandbox.cage import Cage
+from holdfast.host.sandbox.confinement import Confinement
 from holdfast.host.sandbox.ladder import Ladder
 from holdfast.host.shim import PROGRAM
 from holdfast.sandbox import Access, Backing, Entry, Named, Sandbox, Where
@@ -54,17 +54,17 @@ def sandboxes(compiled: str) -> Iterator[Callable[..., Ladder]]:
 
 
 @pytest.fixture
-def wrapped(sandboxes: Callable[..., Ladder]) -> Callable[..., Cage]:
-    """Makes cages of bubblewrap: everything can be read, if nothing else is said."""
+def wrapped(sandboxes: Callable[..., Ladder]) -> Callable[..., Confinement]:
+    """Makes confinements of bubblewrap: everything can be read, if nothing else is said."""
     ladder = sandboxes(Backing.BUBBLEWRAP)
-    return lambda *entries: ladder.cage(Sandbox(entries or (READ_ALL,), network=False, cwd="/"), None)
+    return lambda *entries: ladder.make(Sandbox(entries or (READ_ALL,), network=False, cwd="/"), None)
 
 
 @pytest.fixture
-def locked(sandboxes: Callable[..., Ladder]) -> Callable[..., Cage]:
+def locked(sandboxes: Callable[..., Ladder]) -> Callable[..., Confinement]:
     """The same of Landlock, with a witness."""
     ladder = sandboxes(Backing.LANDLOCK)
-    return lambda *entries: ladder.cage(Sandbox(entries or (READ_ALL,), network=False, cwd="/"), None)
+    return lambda *entries: ladder.make(Sandbox(entries or (READ_ALL,), network=False, cwd="/"), None)
 
 
 @pytest.fixture

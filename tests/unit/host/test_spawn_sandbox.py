@@ -17,7 +17,7 @@ from holdfast.host.environ import Environment
 from holdfast.host.groups import find_groups
 from holdfast.host.orders import News
 from holdfast.host.sandbox.bubblewrap import _file
-from holdfast.host.sandbox.cage import Held
+from holdfast.host.sandbox.confinement import Held
 from holdfast.host.sandbox.ladder import Ladder
 from holdfast.host.shim import ForkServer
 from holdfast.host.spawn import Spawner
@@ -84,14 +84,14 @@ def ends(child: ShimChild) -> None:
 
 def ran(spawner: Spawner, spec: Spec) -> tuple[int, list[Denial]]:
     """The exit code, and what was refused."""
-    child = spawner.start(spec, spawner.cage(spec))
+    child = spawner.start(spec, spawner.confine(spec))
     try:
         report = wait_news(child)
         if report.news is not News.STARTED:
             raise child.failure(report)
-        assert child.caged is not None
-        assert (child.caged.exact, child.caged.denials) == (True, [])
-        return wait_exit(child), child.caged.denials
+        assert child.confined_command is not None
+        assert (child.confined_command.exact, child.confined_command.denials) == (True, [])
+        return wait_exit(child), child.confined_command.denials
     finally:
         ends(child)
 
@@ -152,7 +152,7 @@ def test_a_command_has_no_more_processes_than_without_a_sandbox(spawner: Spawner
 def test_who_keeps_the_sandbox_is_not_counted(spawner: Spawner) -> None:
     """Where limits are kept by looking."""
     spec = sandboxed("sh", "-c", "sleep 1000 & echo; wait")
-    child = spawner.start(spec, spawner.cage(spec))
+    child = spawner.start(spec, spawner.confine(spec))
     try:
         assert wait_news(child).news is News.STARTED
         read_until(child.outputs[0][1], b"\n")
@@ -162,12 +162,12 @@ def test_who_keeps_the_sandbox_is_not_counted(spawner: Spawner) -> None:
         ends(child)
 
 
-def test_without_a_sandbox_there_is_no_cage(spawner: Spawner) -> None:
+def test_without_a_sandbox_there_is_no_confinement(spawner: Spawner) -> None:
     plain = command("true")
 
-    assert spawner.cage(plain) is None
+    assert spawner.confine(plain) is None
     child = spawner.start(plain)
-    assert child.caged is None
+    assert child.confined_command is None
     assert wait_news(child).news is News.STARTED
     ends(child)
 
@@ -229,9 +229,9 @@ def test_what_bubblewrap_says_is_the_reason(
     """It knows better than a number."""
     spawner = Spawner(Environment({}), ForkServer(program=compiled), ladder=sandboxes(Backing.BUBBLEWRAP))
     spec = sandboxed("true", terminal=terminal)
-    cage = spawner.cage(spec)
-    assert cage is not None
-    child = spawner.start(spec, replace(cage, arguments=Held(_file(b"--bind\0/none/such\0/x\0"))))
+    confinement = spawner.confine(spec)
+    assert confinement is not None
+    child = spawner.start(spec, replace(confinement, arguments=Held(_file(b"--bind\0/none/such\0/x\0"))))
 
     error = child.failure(wait_news(child))
 
@@ -244,7 +244,7 @@ def test_what_bubblewrap_says_is_the_reason(
 
 def test_a_policy_that_makes_no_sense_is_refused_before_anything_starts(spawner: Spawner) -> None:
     with pytest.raises(BadRequest):
-        spawner.cage(sandboxed("true", entries=(ROOT, Entry(Pattern("/**"), Access.DENY))))
+        spawner.confine(sandboxed("true", entries=(ROOT, Entry(Pattern("/**"), Access.DENY))))
 
 
 def test_where_there_are_no_sandboxes_one_is_refused() -> None:
@@ -252,7 +252,7 @@ def test_where_there_are_no_sandboxes_one_is_refused() -> None:
 
     assert spawner.guarantees == Guarantees(None, reason="sandboxes are switched off")
     with pytest.raises(SandboxUnavailable):
-        spawner.cage(sandboxed("true"))
+        spawner.confine(sandboxed("true"))
     spawner.close()
 
 
@@ -264,7 +264,7 @@ def test_what_sandboxes_are_worth_is_what_the_ladder_found(spawner: Spawner) -> 
 def test_output_that_was_said_is_still_there_after_a_start(spawner: Spawner) -> None:
     """Only a start that failed has its explanation read from it."""
     spec = sandboxed("sh", "-c", "echo out; echo err >&2")
-    child = spawner.start(spec, spawner.cage(spec))
+    child = spawner.start(spec, spawner.confine(spec))
     assert wait_news(child).news is News.STARTED
 
     assert [read_to_end(fd) for _, fd in child.outputs] == [b"out\n", b"err\n"]

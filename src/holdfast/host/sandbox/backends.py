@@ -16,7 +16,7 @@ from holdfast.value import value
 if TYPE_CHECKING:
     from holdfast.sandbox import Protection, Rules, Sandbox
 
-    from .cage import Cage, DescriptorCache
+    from .confinement import Confinement, DescriptorCache
     from .filter import Machine
     from .trial import Trial
 
@@ -103,7 +103,7 @@ class SandboxBackend(Protocol):
     def weaknesses(self) -> tuple[str, ...]:
         """What a confined command can do although no sandbox allows it; each in words for a user."""
 
-    def confine(self, sandbox: Sandbox, rules: Rules) -> Cage:
+    def confine(self, sandbox: Sandbox, rules: Rules) -> Confinement:
         """Return everything that a shim needs to keep a command in ``sandbox``.
 
         It may ask the disk.  The owner calls it in a thread, and only if a probe has found that it works.

@@ -18,7 +18,7 @@ from holdfast.sandbox import Access, Protection, Rules, Sandbox
 
 from . import landlock
 from .backends import GROUPS, LOCKS, SandboxBackend, SandboxProbe, SandboxServices
-from .cage import Cage, witness_rules
+from .confinement import Confinement, witness_rules
 from .filter import program
 from .mounts import arguments, masks
 from .rules import READ_ONLY
@@ -58,7 +58,7 @@ class Bubblewrap:
         self._proc = _of_the_host()
         self._has_domains = landlock.version() >= landlock.LEAST
         self._placeholders: list[Placeholder] = []
-        self._lock = Lock()  # Cages are made in threads.
+        self._lock = Lock()  # Confinements are made in threads.
         self._trial = self._try_out()
 
     # What works.
@@ -101,7 +101,7 @@ class Bubblewrap:
     def weaknesses(self) -> tuple[str, ...]:
         return (_LINKS, _PIPES_BELOW if self._has_domains else _PIPES, LOCKS, GROUPS)
 
-    def confine(self, sandbox: Sandbox, rules: Rules) -> Cage:
+    def confine(self, sandbox: Sandbox, rules: Rules) -> Confinement:
         if sandbox.entries is None:
             # Without rules about files there is nothing to mount.
             return landlock.confine_network(self._services, sandbox)
@@ -115,7 +115,7 @@ class Bubblewrap:
         hidden = self._unreadable(rules)
         told = arguments(rules, network=sandbox.network, hidden=hidden, proc=self._proc)
         data = b"".join(os.fsencode(word) + b"\0" for word in told)
-        return Cage(
+        return Confinement(
             program(
                 machine,
                 network=sandbox.network,

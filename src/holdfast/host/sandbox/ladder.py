@@ -1,7 +1,7 @@
-"""The sandbox backends of a server: which of them work on this host, and which one makes its cages.
+"""The sandbox backends of a server: which of them work on this host, and which one confines its commands.
 
-``Ladder`` tries out the sandbox backends of the table, and has the best that works make each cage.  Where
-none works, whoever asks for a sandbox is refused.
+``Ladder`` tries out the sandbox backends of the table, and has the best that works make each confinement.
+Where none works, whoever asks for a sandbox is refused.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from holdfast.errors import SandboxUnavailable
 from holdfast.sandbox import Guarantees, Sandbox
 
 from .backends import SANDBOX_BACKENDS, SandboxBackendRow, SandboxProbe, SandboxServices
-from .cage import Cage, DescriptorCache
+from .confinement import Confinement, DescriptorCache
 from .filter import MACHINES
 from .rules import resolve
 from .search import Search
@@ -22,7 +22,7 @@ from .trial import PATIENCE, Trial
 
 
 class Ladder:
-    """Makes cages, with the best sandbox backend that works on this host.  May be used in any thread."""
+    """Makes confinements, by the best sandbox backend that works on this host.  May be used in any thread."""
 
     def __init__(
         self,
@@ -92,7 +92,7 @@ class Ladder:
             reasons.append(f"{name}: {self._findings[name].reason}")
         return Guarantees(None, reason="; ".join(reasons))
 
-    def cage(self, sandbox: Sandbox, tmpdir: str | None, search: Search | None = None) -> Cage:
+    def make(self, sandbox: Sandbox, tmpdir: str | None, search: Search | None = None) -> Confinement:
         """Return what keeps ``sandbox``.  Asks the disk, for as long as ``search`` allows.
 
         Args:

@@ -16,7 +16,7 @@ from holdfast.errors import SandboxUnavailable
 from holdfast.sandbox import Access, Protection, Rules, Sandbox
 
 from .backends import GROUPS, LOCKS, SandboxBackend, SandboxProbe, SandboxServices
-from .cage import Cage, witness_rules
+from .confinement import Confinement, witness_rules
 from .filter import program
 from .rules import EVERYTHING, READ_ONLY
 
@@ -204,7 +204,7 @@ class Landlock:
     def weaknesses(self) -> tuple[str, ...]:
         return tuple(weaknesses(version()))
 
-    def confine(self, sandbox: Sandbox, rules: Rules) -> Cage:
+    def confine(self, sandbox: Sandbox, rules: Rules) -> Confinement:
         if sandbox.entries is None:
             return confine_network(self._services, sandbox)
         machine, witness = self._services.machine, self.exact
@@ -222,7 +222,7 @@ class Landlock:
             )
         guard = witness and bool(writable)
         devices = tuple(b"w" + os.fsencode(path) for path in DEVICES)
-        return Cage(
+        return Confinement(
             program(
                 machine, network=sandbox.network, witness=witness, files=True, namespaces=False, binds=guard
             ),
@@ -240,7 +240,7 @@ class Landlock:
         pass  # Its rulesets are in the cache, which somebody else clears.
 
 
-def confine_network(services: SandboxServices, sandbox: Sandbox) -> Cage:
+def confine_network(services: SandboxServices, sandbox: Sandbox) -> Confinement:
     """Return what keeps a sandbox without rules about files: the network is off, processes are out of reach.
 
     Every sandbox backend of ours uses this, because it takes no mount.  Where the kernel has no Landlock,
@@ -252,7 +252,7 @@ def confine_network(services: SandboxServices, sandbox: Sandbox) -> Cage:
         # A ruleset without any rule: its scopes keep processes outside out of reach.
         domain = services.descriptors.get(EVERYTHING, lambda: ruleset(EVERYTHING), size=0)
     witness = services.has_witness()
-    return Cage(
+    return Confinement(
         program(services.machine, network=sandbox.network, witness=witness, files=False),
         ruleset=domain,
         witness=witness,

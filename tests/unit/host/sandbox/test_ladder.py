@@ -91,7 +91,7 @@ def test_without_either_there_is_none_and_both_reasons_are_told(
     needed = f"the kernel has version {known} of Landlock, needed is {landlock.LEAST}"
     assert found == Guarantees(None, reason=f"bubblewrap: {NO_COMPILER}; landlock: {needed}")
     with pytest.raises(SandboxUnavailable, match="needed is") as caught:
-        ladder.cage(asked(ROOT), None)
+        ladder.make(asked(ROOT), None)
     assert caught.value.reason == found.reason
     ladder.close()
 
@@ -103,7 +103,7 @@ def test_a_machine_whose_calls_are_not_known_has_none(monkeypatch: pytest.Monkey
 
     assert reasons(ladder) == dict.fromkeys(Backing, "system calls of pdp11 are not known")
     with pytest.raises(SandboxUnavailable):
-        ladder.cage(asked(ROOT), None)
+        ladder.make(asked(ROOT), None)
     ladder.close()
 
 
@@ -132,7 +132,7 @@ def test_what_is_switched_off_is_not_tried(compiled: str) -> None:
 
     assert (ladder.guarantees, ladder.findings) == (Guarantees(None, reason="sandboxes are switched off"), {})
     with pytest.raises(SandboxUnavailable, match="switched off"):
-        ladder.cage(asked(ROOT), None)
+        ladder.make(asked(ROOT), None)
     ladder.close()
     ladder.close()
 

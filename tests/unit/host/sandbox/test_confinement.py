@@ -5,20 +5,20 @@ from __future__ import annotations
 import gc
 import os
 
-from holdfast.host.sandbox.cage import Cage, Caged, Held
+from holdfast.host.sandbox.confinement import ConfinedCommand, Confinement, Held
 from tests.fakes.process import nothing_left_open, open_files
 
 
 def test_a_descriptor_is_open_for_as_long_as_somebody_has_it() -> None:
-    """A cage may be used by a start while the ladder has long forgotten it."""
+    """A confinement may be used by a start while the ladder has long forgotten it."""
     with nothing_left_open():
         held = Held(os.open("/", os.O_RDONLY))
-        cage = Cage(b"", ruleset=held)
+        confinement = Confinement(b"", ruleset=held)
         number = held.fileno()
         del held
         gc.collect()
         assert open_files()[number] == "/"
-        del cage
+        del confinement
         gc.collect()
 
 
@@ -26,15 +26,15 @@ def test_at_most_one_descriptor_is_handed_over() -> None:
     """A ruleset or what bubblewrap is told: no command has both."""
     with nothing_left_open():
         held = Held(os.open("/", os.O_RDONLY))
-        assert Cage(b"", ruleset=held).handed is held
-        assert Cage(b"", arguments=held).handed is held
-        assert Cage(b"").handed is None
+        assert Confinement(b"", ruleset=held).handed is held
+        assert Confinement(b"", arguments=held).handed is held
+        assert Confinement(b"").handed is None
         del held
 
 
 def test_nothing_was_refused_before_it_is_told() -> None:
     """And the list is each command's own."""
-    first, second = Caged(exact=True), Caged(exact=True)
+    first, second = ConfinedCommand(exact=True), ConfinedCommand(exact=True)
 
     assert first.denials == []
     assert first.denials is not second.denials

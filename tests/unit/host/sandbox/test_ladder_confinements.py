@@ -30,61 +30,77 @@ Sandboxes = Callable[..., Ladder]
 pytestmark = pytest.mark.usefixtures("nothing_left")
 
 
-# Cages.
+# Confinements.
 
 
-def test_a_cage_of_bubblewrap(sandboxes: Sandboxes, work: Path) -> None:
+def test_a_confinement_of_bubblewrap(sandboxes: Sandboxes, work: Path) -> None:
     ladder = sandboxes(Backing.BUBBLEWRAP)
 
-    cage = ladder.cage(workspace(work), None)
+    confinement = ladder.make(workspace(work), None)
 
-    assert cage.wrapper == os.fsencode(os.path.realpath(shutil.which("bwrap") or ""))
-    assert told(cage)[-2:] == ["--cap-drop", "ALL"]
-    assert "--unshare-net" in told(cage)
-    assert "--unshare-net" not in told(ladder.cage(asked(ROOT, network=True), None))
-    assert cage.masks == tuple(os.fsencode(work / name) for name in (".agents", ".aws", ".codex", ".git"))
-    assert cage.rules == (b"r/", b"w%b" % os.fsencode(work), *(b"m" + mask for mask in cage.masks))
-    assert (cage.ruleset, cage.witness, cage.guard, cage.powerless) == (None, True, False, False)
-    assert cage.handed is cage.arguments
+    assert confinement.wrapper == os.fsencode(os.path.realpath(shutil.which("bwrap") or ""))
+    assert told(confinement)[-2:] == ["--cap-drop", "ALL"]
+    assert "--unshare-net" in told(confinement)
+    assert "--unshare-net" not in told(ladder.make(asked(ROOT, network=True), None))
+    assert confinement.masks == tuple(
+        os.fsencode(work / name) for name in (".agents", ".aws", ".codex", ".git")
+    )
+    assert confinement.rules == (
+        b"r/",
+        b"w%b" % os.fsencode(work),
+        *(b"m" + mask for mask in confinement.masks),
+    )
+    assert (confinement.ruleset, confinement.witness, confinement.guard, confinement.powerless) == (
+        None,
+        True,
+        False,
+        False,
+    )
+    assert confinement.handed is confinement.arguments
 
 
-def test_a_cage_of_landlock(sandboxes: Sandboxes, work: Path) -> None:
+def test_a_confinement_of_landlock(sandboxes: Sandboxes, work: Path) -> None:
     ladder = sandboxes(Backing.LANDLOCK)
 
-    cage = ladder.cage(workspace(work), None)
-    plain = ladder.cage(asked(ROOT), None)
+    confinement = ladder.make(workspace(work), None)
+    plain = ladder.make(asked(ROOT), None)
 
-    assert cage.rules[:2] == (b"r/", b"w%b" % os.fsencode(work))
-    assert {b"w/dev/null", b"m%b/.git" % os.fsencode(work)} <= set(cage.rules)
-    assert (cage.wrapper, cage.arguments, cage.masks) == (None, None, ())
-    assert (cage.witness, cage.guard, plain.guard) == (True, True, False)
-    assert (cage.powerless, plain.powerless) == (True, True)
-    assert cage.handed is cage.ruleset is not None
+    assert confinement.rules[:2] == (b"r/", b"w%b" % os.fsencode(work))
+    assert {b"w/dev/null", b"m%b/.git" % os.fsencode(work)} <= set(confinement.rules)
+    assert (confinement.wrapper, confinement.arguments, confinement.masks) == (None, None, ())
+    assert (confinement.witness, confinement.guard, plain.guard) == (True, True, False)
+    assert (confinement.powerless, plain.powerless) == (True, True)
+    assert confinement.handed is confinement.ruleset is not None
 
 
 def test_without_a_witness_nobody_needs_the_rules(sandboxes: Sandboxes) -> None:
-    cage = sandboxes(Backing.LANDLOCK, witness=False).cage(asked(ROOT), None)
+    confinement = sandboxes(Backing.LANDLOCK, witness=False).make(asked(ROOT), None)
 
-    assert (cage.rules, cage.witness, cage.guard) == ((), False, False)
+    assert (confinement.rules, confinement.witness, confinement.guard) == ((), False, False)
 
 
 @pytest.mark.parametrize("backing", Backing)
 def test_where_only_the_network_is_off_nothing_is_mounted(sandboxes: Sandboxes, backing: Backing) -> None:
-    cage = sandboxes(backing).cage(Sandbox(None, network=False, cwd="/"), None)
+    confinement = sandboxes(backing).make(Sandbox(None, network=False, cwd="/"), None)
 
-    assert (cage.wrapper, cage.masks, cage.rules, cage.guard) == (None, (), (), False)
-    assert (cage.ruleset is not None) == (landlock.version() >= landlock.LEAST)
-    assert cage.witness
+    assert (confinement.wrapper, confinement.masks, confinement.rules, confinement.guard) == (
+        None,
+        (),
+        (),
+        False,
+    )
+    assert (confinement.ruleset is not None) == (landlock.version() >= landlock.LEAST)
+    assert confinement.witness
 
 
 def test_a_protected_link_is_guarded_where_a_mount_cannot_cover_it(sandboxes: Sandboxes, work: Path) -> None:
     (work / "real").mkdir()
     (work / ".git").symlink_to("real")
 
-    cage = sandboxes(Backing.BUBBLEWRAP).cage(workspace(work), None)
+    confinement = sandboxes(Backing.BUBBLEWRAP).make(workspace(work), None)
 
-    assert cage.guard
-    assert b"l%b/.git" % os.fsencode(work) in cage.rules
+    assert confinement.guard
+    assert b"l%b/.git" % os.fsencode(work) in confinement.rules
 
 
 def test_on_an_old_kernel_a_protected_link_is_refused_or_let_go(
@@ -97,22 +113,22 @@ def test_on_an_old_kernel_a_protected_link_is_refused_or_let_go(
     monkeypatch.setattr("platform.release", lambda: "5.8.0-generic")
 
     with pytest.raises(SandboxUnavailable, match="symbolic link"):
-        ladder.cage(workspace(work), None)
-    assert not ladder.cage(replace(workspace(work), least=Protection.NONE), None).guard
+        ladder.make(workspace(work), None)
+    assert not ladder.make(replace(workspace(work), least=Protection.NONE), None).guard
 
 
 def test_the_directory_for_temporary_files_is_the_commands_own(sandboxes: Sandboxes, work: Path) -> None:
     sandbox = asked(ROOT, Entry(Named(Where.TMPDIR), WRITE))
 
-    cage = sandboxes(Backing.LANDLOCK).cage(sandbox, str(work))
+    confinement = sandboxes(Backing.LANDLOCK).make(sandbox, str(work))
 
-    assert b"w%b" % os.fsencode(work) in cage.rules
+    assert b"w%b" % os.fsencode(work) in confinement.rules
 
 
 @pytest.mark.parametrize("backing", Backing)
 def test_a_policy_that_makes_no_sense_is_refused(sandboxes: Sandboxes, backing: Backing) -> None:
     with pytest.raises(BadRequest):
-        sandboxes(backing).cage(asked(ROOT, Entry(Pattern("/**"), DENY)), None)
+        sandboxes(backing).make(asked(ROOT, Entry(Pattern("/**"), DENY)), None)
 
 
 # What Landlock cannot keep.
@@ -122,7 +138,7 @@ def test_what_landlock_cannot_deny_is_refused(sandboxes: Sandboxes, work: Path) 
     """And never run without."""
     for least in Protection:
         with pytest.raises(SandboxUnavailable) as caught:
-            sandboxes(Backing.LANDLOCK).cage(asked(ROOT, Entry(str(work), DENY), least=least), None)
+            sandboxes(Backing.LANDLOCK).make(asked(ROOT, Entry(str(work), DENY), least=least), None)
         assert caught.value.reason == f"Landlock cannot deny '{work}' inside of a place that can be read"
 
 
@@ -144,10 +160,10 @@ def test_names_inside_a_writable_place_are_protected_as_well_as_asked_or_it_is_r
     sandbox = workspace(work, least=least)
 
     if kept:
-        assert ladder.cage(sandbox, None).guard == witness
+        assert ladder.make(sandbox, None).guard == witness
     else:
         with pytest.raises(SandboxUnavailable, match="from being written") as caught:
-            ladder.cage(sandbox, None)
+            ladder.make(sandbox, None)
         most = "soft" if witness else "none"
         assert caught.value.reason.endswith(f"; `{most}` is all it can do")
 
@@ -156,7 +172,7 @@ def test_bubblewrap_keeps_what_landlock_cannot(sandboxes: Sandboxes, work: Path)
     (work / "secret").mkdir()
     sandbox = workspace(work, Entry(str(work / "secret"), DENY), least=Protection.HARD)
 
-    assert f"{work}/secret" in told(sandboxes(Backing.BUBBLEWRAP).cage(sandbox, None))
+    assert f"{work}/secret" in told(sandboxes(Backing.BUBBLEWRAP).make(sandbox, None))
 
 
 # What is kept for the next command.
@@ -167,8 +183,8 @@ def test_the_same_policy_has_the_same_descriptor(sandboxes: Sandboxes, backing: 
     """To make one anew takes longer than to start the command."""
     ladder = sandboxes(backing)
 
-    first, second = ladder.cage(workspace(work), None), ladder.cage(workspace(work), None)
-    other = ladder.cage(asked(ROOT), None)
+    first, second = ladder.make(workspace(work), None), ladder.make(workspace(work), None)
+    other = ladder.make(asked(ROOT), None)
 
     assert first.handed is second.handed is not other.handed
 
@@ -176,11 +192,11 @@ def test_the_same_policy_has_the_same_descriptor(sandboxes: Sandboxes, backing: 
 def test_a_directory_that_is_another_gets_another_ruleset(sandboxes: Sandboxes, work: Path) -> None:
     """A ruleset is about what was there when it was made."""
     ladder = sandboxes(Backing.LANDLOCK)
-    before = ladder.cage(workspace(work), None)
+    before = ladder.make(workspace(work), None)
     work.rename(work.with_name("old"))
     work.mkdir()
 
-    assert ladder.cage(workspace(work), None).handed is not before.handed
+    assert ladder.make(workspace(work), None).handed is not before.handed
 
 
 def test_no_more_are_kept_than_are_needed(sandboxes: Sandboxes, tmp_path: Path) -> None:
@@ -190,15 +206,15 @@ def test_no_more_are_kept_than_are_needed(sandboxes: Sandboxes, tmp_path: Path) 
     for place in places:
         place.mkdir()
     before = len(open_files())
-    first = ladder.cage(asked(Entry(str(places[0]), READ)), None)
+    first = ladder.make(asked(Entry(str(places[0]), READ)), None)
     number = first.handed.fileno() if first.handed else -1
     for place in places:
-        ladder.cage(asked(Entry(str(place), READ)), None)
+        ladder.make(asked(Entry(str(place), READ)), None)
 
     kept = len(open_files()) - before
     assert kept == 64 + 1
     assert "ruleset" in open_files()[number]
-    again = ladder.cage(asked(Entry(str(places[0]), READ)), None)
+    again = ladder.make(asked(Entry(str(places[0]), READ)), None)
     assert again.handed is not first.handed
 
 
@@ -212,9 +228,9 @@ def test_what_is_large_is_not_kept(sandboxes: Sandboxes, backing: Backing, tmp_p
         entries.append(Entry(f"{tmp_path}/{number}-{'x' * 200}", Access.WRITE))
 
     with nothing_left_open():
-        cage = ladder.cage(asked(ROOT, *entries), None)
-        assert cage.handed is not None
-        del cage
+        confinement = ladder.make(asked(ROOT, *entries), None)
+        assert confinement.handed is not None
+        del confinement
         gc.collect()
 
 
@@ -223,8 +239,8 @@ def test_nothing_is_left_when_it_is_closed(sandboxes: Sandboxes, backing: Backin
     ladder = sandboxes(backing)
     with nothing_left_open():
         for _ in range(3):
-            ladder.cage(workspace(work), None)
-        ladder.cage(Sandbox(None, network=False, cwd="/"), None)
+            ladder.make(workspace(work), None)
+        ladder.make(Sandbox(None, network=False, cwd="/"), None)
         ladder.close()
         gc.collect()
 
@@ -237,13 +253,13 @@ def test_a_denied_file_is_covered_by_one_that_nobody_can_read(sandboxes: Sandbox
     ladder = sandboxes(Backing.BUBBLEWRAP)
     sandbox = workspace(work, Entry(str(work / "secret"), DENY))
 
-    words = told(ladder.cage(sandbox, None))
+    words = told(ladder.make(sandbox, None))
     hidden = Path(words[words.index(f"{work}/secret") - 1])
 
     assert stat.S_IMODE(hidden.stat().st_mode) == 0
     assert hidden.stat().st_size == 0
     assert stat.S_IMODE(hidden.parent.stat().st_mode) == 0o700
-    assert told(ladder.cage(sandbox, None)) == words
+    assert told(ladder.make(sandbox, None)) == words
     ladder.close()
     assert not hidden.parent.exists()
 
@@ -253,11 +269,11 @@ def test_if_somebody_takes_it_away_another_one_is_made(sandboxes: Sandboxes, wor
     (work / "secret").touch()
     ladder = sandboxes(Backing.BUBBLEWRAP)
     sandbox = workspace(work, Entry(str(work / "secret"), DENY))
-    words = told(ladder.cage(sandbox, None))
+    words = told(ladder.make(sandbox, None))
     first = Path(words[words.index(f"{work}/secret") - 1])
     shutil.rmtree(first.parent)
 
-    words = told(ladder.cage(sandbox, None))
+    words = told(ladder.make(sandbox, None))
 
     assert Path(words[words.index(f"{work}/secret") - 1]).exists()
 
@@ -272,7 +288,7 @@ def test_it_is_where_the_command_cannot_write(
     monkeypatch.setattr(bubblewrap, "places", lambda: [str(work), "/none", str(other)])
     ladder = sandboxes(Backing.BUBBLEWRAP)
 
-    words = told(ladder.cage(workspace(work, Entry(str(work / "secret"), DENY)), None))
+    words = told(ladder.make(workspace(work, Entry(str(work / "secret"), DENY)), None))
 
     assert Path(words[words.index(f"{work}/secret") - 1]).is_relative_to(other)
 
@@ -283,7 +299,7 @@ def test_where_everything_can_be_written_there_is_no_place_for_it(sandboxes: San
     sandbox = asked(Entry(Named(Where.ROOT), WRITE), Entry(str(work / "secret"), DENY))
 
     with pytest.raises(SandboxUnavailable, match="every place"):
-        sandboxes(Backing.BUBBLEWRAP).cage(sandbox, None)
+        sandboxes(Backing.BUBBLEWRAP).make(sandbox, None)
 
 
 def test_where_no_file_is_denied_there_is_none(
@@ -293,12 +309,12 @@ def test_where_no_file_is_denied_there_is_none(
     place.mkdir()
     monkeypatch.setattr(bubblewrap, "places", lambda: [str(place)])
 
-    sandboxes(Backing.BUBBLEWRAP).cage(workspace(work), None)
+    sandboxes(Backing.BUBBLEWRAP).make(workspace(work), None)
 
     assert list(place.iterdir()) == []
 
 
-def test_many_threads_may_ask_for_cages(sandboxes: Sandboxes, tmp_path: Path) -> None:
+def test_many_threads_may_ask_for_confinements(sandboxes: Sandboxes, tmp_path: Path) -> None:
     """Each request is answered in a thread of its own."""
     ladder = sandboxes(Backing.LANDLOCK)
     places = [tmp_path / str(number) for number in range(70)]
@@ -306,6 +322,8 @@ def test_many_threads_may_ask_for_cages(sandboxes: Sandboxes, tmp_path: Path) ->
         place.mkdir()
 
     with ThreadPoolExecutor(8) as pool:
-        cages = list(pool.map(lambda place: ladder.cage(asked(Entry(str(place), READ)), None), places * 4))
+        confinements = list(
+            pool.map(lambda place: ladder.make(asked(Entry(str(place), READ)), None), places * 4)
+        )
 
-    assert all(cage.ruleset is not None for cage in cages)
+    assert all(confinement.ruleset is not None for confinement in confinements)

@@ -42,7 +42,7 @@ class DescriptorCache:
 
     def __init__(self) -> None:
         self._kept: OrderedDict[object, Held] = OrderedDict()
-        self._lock = Lock()  # Cages are made in threads.
+        self._lock = Lock()  # Confinements are made in threads.
 
     def get(self, key: object, make: Callable[[], int], *, size: int) -> Held:
         """Return the descriptor that is kept under ``key``, or a new one.
@@ -64,12 +64,12 @@ class DescriptorCache:
             return held
 
     def clear(self) -> None:
-        """Forget all descriptors.  Each is closed once no cage refers to it."""
+        """Forget all descriptors.  Each is closed once no confinement refers to it."""
         self._kept.clear()
 
 
 @dataclass(frozen=True, slots=True)
-class Cage:
+class Confinement:
     """A sandbox, ready to be entered."""
 
     filter: bytes
@@ -99,13 +99,13 @@ class Cage:
         """What is handed over with the order."""
         return self.ruleset or self.arguments
 
-    def caged(self) -> Caged:
+    def command(self) -> ConfinedCommand:
         """The account of one command in it, which is empty yet."""
-        return Caged(exact=self.witness, keepers=0 if self.wrapper is None else _KEEPERS)
+        return ConfinedCommand(exact=self.witness, keepers=0 if self.wrapper is None else _KEEPERS)
 
 
 @dataclass(slots=True)
-class Caged:
+class ConfinedCommand:
     """What is known of a command in its sandbox."""
 
     exact: bool
