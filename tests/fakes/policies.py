@@ -1,4 +1,4 @@
-"""Policies for ladders, and what they make of them."""
+"""Policies for confiners, and what bubblewrap is told of them."""
 
 from __future__ import annotations
 

@@ -26,7 +26,7 @@ from holdfast.dialects.exec.methods import METHODS
 from holdfast.engine.local import LocalBackend
 from holdfast.host.environ import Environment
 from holdfast.host.info import host_info, own_environment
-from holdfast.host.sandbox.ladder import Ladder
+from holdfast.host.sandbox.confinement import Confiner
 from holdfast.host.spawn import Spawner
 from holdfast.poller import Poller
 from holdfast.server.app import Server
@@ -374,7 +374,7 @@ async def inside(
     any_path: bool = False,
     table: tuple[Route, ...] = (),
     times: ServerLoop | None = None,
-    ladder: Ladder | None = None,
+    confiner: Confiner | None = None,
 ) -> AsyncIterator[Inside]:
     """Serve on real sockets with limits and telemetry of the test's choice.
 
@@ -386,7 +386,7 @@ async def inside(
     poller = Poller()
     poller.attach(loop)
     variables = own_environment() if environment is None else environment
-    spawner = Spawner(Environment(variables), ladder=ladder)
+    spawner = Spawner(Environment(variables), confiner=confiner)
     backend = LocalBackend(spawner, host_info, loop, poller=poller, limits=engine)
     endpoint = ExecEndpoint(backend, METHODS, loop=timing, telemetry=telemetry, limits=sessions)
     server = Server(

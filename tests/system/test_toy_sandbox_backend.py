@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from holdfast.host.sandbox.backends import SANDBOX_BACKENDS, SandboxBackendRow, SandboxProbe
-from holdfast.host.sandbox.ladder import Ladder
+from holdfast.host.sandbox.confinement import Confiner
 from tests import toy_sandbox_backend
 from tests.fakes.client import Client, Message, Refusal
 from tests.fakes.sandboxes import READ_ALL, policy, run, talk
@@ -29,8 +29,8 @@ CONNECT = (sys.executable, "-I", "-S", "-c", "import socket; socket.socket()")
 @pytest.fixture
 async def talking() -> AsyncIterator[Client]:
     """A client of a server whose best sandbox backend is the toy."""
-    ladder = Ladder(None, table=(ROW, *SANDBOX_BACKENDS))
-    async with inside(ladder=ladder) as parts, talk(parts.url) as client:
+    confiner = Confiner(None, table=(ROW, *SANDBOX_BACKENDS))
+    async with inside(confiner=confiner) as parts, talk(parts.url) as client:
         yield client
 
 
@@ -63,21 +63,21 @@ async def test_what_it_cannot_keep_is_refused(talking: Client) -> None:
 
 def test_it_can_be_chosen_though_a_better_one_works() -> None:
     """``--sandbox`` takes its name from the same table."""
-    ladder = Ladder(None, only="toy", table=(*SANDBOX_BACKENDS, ROW))
+    confiner = Confiner(None, only="toy", table=(*SANDBOX_BACKENDS, ROW))
 
-    assert (ladder.findings, ladder.guarantees.backing) == ({"toy": SandboxProbe()}, "toy")
-    ladder.close()
+    assert (confiner.findings, confiner.guarantees.backing) == ({"toy": SandboxProbe()}, "toy")
+    confiner.close()
 
 
 def test_where_it_does_not_work_its_reason_and_its_cure_are_told(monkeypatch: pytest.MonkeyPatch) -> None:
     """``holdfast doctor`` prints both."""
     monkeypatch.setattr(platform, "machine", lambda: "pdp11")
-    ladder = Ladder(None, table=(ROW,))
+    confiner = Confiner(None, table=(ROW,))
 
     reason = "system calls of pdp11 are not known"
-    assert ladder.findings == {"toy": SandboxProbe(reason, "play elsewhere")}
-    assert ladder.guarantees.reason == f"toy: {reason}"
-    ladder.close()
+    assert confiner.findings == {"toy": SandboxProbe(reason, "play elsewhere")}
+    assert confiner.guarantees.reason == f"toy: {reason}"
+    confiner.close()
 
 
 def test_the_toy_is_small() -> None:

@@ -89,10 +89,13 @@ class _Children:
         """Return the spawner that enforces limits and sandboxes."""
         if self._full is None:
             from holdfast.host.groups import find_groups
-            from holdfast.host.sandbox.ladder import Ladder
+            from holdfast.host.sandbox.confinement import Confiner
 
             self._full = Spawner(
-                _OwnEnvironment(), self._fork_server, groups=find_groups(), ladder=Ladder(compiled())
+                _OwnEnvironment(),
+                self._fork_server,
+                groups=find_groups(),
+                confiner=Confiner(compiled()),
             )
         return self._full
 

@@ -21,7 +21,7 @@ from holdfast.host import proc
 from holdfast.host.files.kernel import IN_CREATE, Inotify
 from holdfast.host.info import host_info
 from holdfast.host.sandbox.backends import SandboxProbe
-from holdfast.host.sandbox.ladder import Ladder
+from holdfast.host.sandbox.confinement import Confiner
 from holdfast.host.shim import PROGRAM, compiled
 from holdfast.value import value
 
@@ -153,7 +153,7 @@ def lines(findings: list[Finding], *, colour: bool = False) -> Iterator[str]:
 def examine() -> Iterator[Finding]:
     """Yield the findings, each as soon as it is known."""
     fork_server = compiled()
-    ladder = Ladder(fork_server)  # Its trials run while we go on.
+    confiner = Confiner(fork_server)  # Its trials run while we go on.
     try:
         yield _python()
         yield _kernel()
@@ -164,9 +164,9 @@ def examine() -> Iterator[Finding]:
         yield _process_room()
         yield _file_watching()
         yield from _temporary()
-        yield from _sandboxes(ladder, grown)
+        yield from _sandboxes(confiner, grown)
     finally:
-        ladder.close()
+        confiner.close()
 
 
 # What there is.
@@ -367,9 +367,9 @@ def _temporary() -> Iterator[Finding]:
 # Sandboxes.
 
 
-def _sandboxes(ladder: Ladder, fork_server: Finding) -> Iterator[Finding]:
-    best = ladder.guarantees
-    for name, probe in ladder.findings.items():
+def _sandboxes(confiner: Confiner, fork_server: Finding) -> Iterator[Finding]:
+    best = confiner.guarantees
+    for name, probe in confiner.findings.items():
         fix = None if probe.works else _sandbox_fix(probe, fork_server)
         yield Finding(name, probe.works, False, probe.reason or "works", fix)
     if best.backing is None:

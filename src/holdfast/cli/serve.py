@@ -21,7 +21,7 @@ from holdfast.errors import HostUnfit
 from holdfast.host.environ import Environment
 from holdfast.host.groups import find_groups
 from holdfast.host.info import host_info, own_environment
-from holdfast.host.sandbox.ladder import Ladder
+from holdfast.host.sandbox.confinement import Confiner
 from holdfast.host.shim import ForkServer, compiled
 from holdfast.host.spawn import Spawner
 from holdfast.observe.audit import AuditLog
@@ -96,8 +96,8 @@ def _run(
     fork_server = ForkServer(files_limit=files_limit)
     # Both of these start programs, which get ready while we go on.
     fork_server.prepare()
-    ladder = make_ladder(arguments.sandbox, limits_of(arguments).sandbox.trial_seconds)
-    spawner = Spawner(Environment(own_environment()), fork_server, groups=find_groups(), ladder=ladder)
+    confiner = make_confiner(arguments.sandbox, limits_of(arguments).sandbox.trial_seconds)
+    spawner = Spawner(Environment(own_environment()), fork_server, groups=find_groups(), confiner=confiner)
     poller = Poller()
     with asyncio.Runner(loop_factory=lambda: asyncio.SelectorEventLoop(poller.selector())) as runner:
         if os.getpid() == 1:
@@ -106,7 +106,7 @@ def _run(
         return runner.run(_serve(arguments, where, access, spawner, poller))
 
 
-def make_ladder(choice: str, patience: float) -> Ladder:
+def make_confiner(choice: str, patience: float) -> Confiner:
     """Return what enforces sandboxes.
 
     Args:
@@ -114,7 +114,7 @@ def make_ladder(choice: str, patience: float) -> Ladder:
         patience: Seconds that a trial of a sandbox may take.
     """
     only = None if choice in (SANDBOX_AUTO, SANDBOX_OFF) else choice
-    return Ladder(compiled(), only=only, off=choice == SANDBOX_OFF, patience=patience)
+    return Confiner(compiled(), only=only, off=choice == SANDBOX_OFF, patience=patience)
 
 
 @value

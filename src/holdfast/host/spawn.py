@@ -30,8 +30,7 @@ from .shim import ForkServer
 from .text import to_bytes
 
 if TYPE_CHECKING:
-    from .sandbox.confinement import Confinement
-    from .sandbox.ladder import Ladder
+    from .sandbox.confinement import Confinement, Confiner
     from .sandbox.search import Search
 
 DEFAULT_PATH = b"/usr/local/bin:/bin:/usr/bin"
@@ -53,38 +52,38 @@ class Spawner:
         fork_server: ForkServer | None = None,
         *,
         groups: Groups | None = None,
-        ladder: Ladder | None = None,
+        confiner: Confiner | None = None,
     ) -> None:
         """
         Args:
             environment: What children inherit.
             fork_server: Where their shims come from.
             groups: Where limits can be kept for a whole tree.
-            ladder: What keeps sandboxes.
+            confiner: Makes the confinements of sandboxed commands; without one, sandboxes are refused.
         """
         self._environment = environment
         self._fork_server = fork_server or ForkServer()
         self._groups = groups or Groups({})
-        self._given_ladder = ladder
+        self._given_confiner = confiner
 
     @property
-    def _ladder(self) -> Ladder:
-        if self._given_ladder is None:
+    def _confiner(self) -> Confiner:
+        if self._given_confiner is None:
             # Late: most programs that run a command in themselves have no use for it.
-            from .sandbox.ladder import Ladder
+            from .sandbox.confinement import Confiner
 
-            self._given_ladder = Ladder(None, off=True)
-        return self._given_ladder
+            self._given_confiner = Confiner(None, off=True)
+        return self._given_confiner
 
     @property
     def tried_out(self) -> bool:
         """Whether it is known what sandboxes are worth: until then ``guarantees`` waits."""
-        return self._ladder.tried_out
+        return self._confiner.tried_out
 
     @property
     def guarantees(self) -> Guarantees:
         """What sandboxes are worth on this host."""
-        return self._ladder.guarantees
+        return self._confiner.guarantees
 
     def effort(self, spec: Spec) -> int:
         """How much there is to compare until its variables are known, in characters."""
@@ -106,7 +105,7 @@ class Spawner:
         if spec.sandbox is None:
             return None
         env = self._environment.child(spec.env_policy, spec.env, spec.variables)
-        return self._ladder.make(spec.sandbox, env.get("TMPDIR"), search)
+        return self._confiner.confine(spec.sandbox, env.get("TMPDIR"), search)
 
     def start(self, spec: Spec, confinement: Confinement | None = None) -> ShimChild:
         """Ask for what ``spec`` says, in ``confinement``; whether it runs is told by the child.
@@ -154,8 +153,8 @@ class Spawner:
         """Start nothing any more.  May be called twice."""
         self._fork_server.close()
         self._groups.close()
-        if self._given_ladder is not None:
-            self._given_ladder.close()
+        if self._given_confiner is not None:
+            self._given_confiner.close()
 
 
 def _explain(

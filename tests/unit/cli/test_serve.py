@@ -244,11 +244,11 @@ async def test_the_exec_endpoint_knows_nothing_of_the_app_dialects() -> None:
 )
 def test_only_the_sandboxes_that_the_command_line_allows_are_tried(choice: str, tried: set[Backing]) -> None:
     """Off is off, even where one would work: whoever asks for a sandbox is then refused."""
-    ladder = module.make_ladder(choice, 10.0)
+    confiner = module.make_confiner(choice, 10.0)
 
-    assert set(ladder.findings) == tried
-    assert ladder.guarantees.backing in {*tried, None}
-    ladder.close()
+    assert set(confiner.findings) == tried
+    assert confiner.guarantees.backing in {*tried, None}
+    confiner.close()
 
 
 async def test_a_bubblewrap_that_hangs_holds_up_no_client(tmp_path: Path) -> None:

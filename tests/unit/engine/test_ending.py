@@ -91,7 +91,7 @@ DENIALS = [Denial("open", "/etc/x", 2), Denial("socket", "AF_INET")]
 
 
 def confined(*denials: Denial, exact: bool = True) -> ConfinedCommand:
-    return ConfinedCommand(exact, list(denials))
+    return ConfinedCommand(denials, exact=exact)
 
 
 def said(*pieces: tuple[Stream, bytes]) -> list[Chunk]:

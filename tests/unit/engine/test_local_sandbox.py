@@ -15,8 +15,7 @@ from holdfast.engine.local import LocalBackend
 from holdfast.errors import BadRequest, LimitReached, SandboxUnavailable
 from holdfast.host.environ import Environment
 from holdfast.host.info import host_info
-from holdfast.host.sandbox.confinement import Confinement
-from holdfast.host.sandbox.ladder import Ladder
+from holdfast.host.sandbox.confinement import Confinement, Confiner
 from holdfast.host.sandbox.search import Search
 from holdfast.host.shim import compiled
 from holdfast.host.spawn import Spawner
@@ -44,13 +43,13 @@ ROOT = Entry(Named(Where.ROOT), Access.READ)
 async def confining(request: pytest.FixtureRequest) -> AsyncIterator[LocalBackend]:
     """A backend with the best sandbox there is, and one without a witness."""
     before = open_files()
-    ladder = Ladder(compiled() if request.param == "witness" else None)
-    guarantees = ladder.guarantees
+    confiner = Confiner(compiled() if request.param == "witness" else None)
+    guarantees = confiner.guarantees
     if guarantees.backing is None or (request.param == "witness" and not guarantees.exact):
-        ladder.close()
+        confiner.close()
         pytest.skip(guarantees.reason or "there is no witness")
     loop = asyncio.get_running_loop()
-    backend = LocalBackend(Spawner(Environment({}), ladder=ladder), host_info, loop)
+    backend = LocalBackend(Spawner(Environment({}), confiner=confiner), host_info, loop)
     yield backend
     await backend.aclose()
     await nothing_left(before)
@@ -187,7 +186,7 @@ async def test_a_start_that_takes_too_long_is_refused() -> None:
 
 async def test_no_more_start_than_may_however_long_their_sandboxes_take() -> None:
     """Both find room before either has its sandbox."""
-    spawner = Spawner(Environment({}), ladder=Ladder(compiled()))
+    spawner = Spawner(Environment({}), confiner=Confiner(compiled()))
     if spawner.guarantees.backing is None:
         spawner.close()
         pytest.skip(spawner.guarantees.reason)

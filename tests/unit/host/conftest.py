@@ -10,8 +10,7 @@ import pytest
 
 import hatch_build
 import holdfast.host
-from holdfast.host.sandbox.confinement import Confinement
-from holdfast.host.sandbox.ladder import Ladder
+from holdfast.host.sandbox.confinement import Confinement, Confiner
 from holdfast.host.shim import PROGRAM
 from holdfast.sandbox import Access, Backing, Entry, Named, Sandbox, Where
 from tests.fakes.fork_server import STARTED, Command, ForkServer
@@ -37,34 +36,34 @@ def compiled(tmp_path_factory: pytest.TempPathFactory) -> str:
 
 
 @pytest.fixture
-def sandboxes(compiled: str) -> Iterator[Callable[..., Ladder]]:
-    """Makes ladders of one rung, or skips the test where there is no such rung."""
-    made: list[Ladder] = []
+def sandboxes(compiled: str) -> Iterator[Callable[..., Confiner]]:
+    """Makes confinements of one rung, or skips the test where there is no such rung."""
+    made: list[Confiner] = []
 
-    def make(backing: Backing, *, witness: bool = True) -> Ladder:
-        ladder = Ladder(compiled if witness or backing is Backing.BUBBLEWRAP else None, only=backing)
-        made.append(ladder)
-        if ladder.guarantees.backing != backing:
-            pytest.skip(f"there is no {backing.value} here: {ladder.guarantees.reason}")
-        return ladder
+    def make(backing: Backing, *, witness: bool = True) -> Confiner:
+        confiner = Confiner(compiled if witness or backing is Backing.BUBBLEWRAP else None, only=backing)
+        made.append(confiner)
+        if confiner.guarantees.backing != backing:
+            pytest.skip(f"there is no {backing.value} here: {confiner.guarantees.reason}")
+        return confiner
 
     yield make
-    for ladder in made:
-        ladder.close()
+    for confiner in made:
+        confiner.close()
 
 
 @pytest.fixture
-def wrapped(sandboxes: Callable[..., Ladder]) -> Callable[..., Confinement]:
+def wrapped(sandboxes: Callable[..., Confiner]) -> Callable[..., Confinement]:
     """Makes confinements of bubblewrap: everything can be read, if nothing else is said."""
-    ladder = sandboxes(Backing.BUBBLEWRAP)
-    return lambda *entries: ladder.make(Sandbox(entries or (READ_ALL,), network=False, cwd="/"), None)
+    confiner = sandboxes(Backing.BUBBLEWRAP)
+    return lambda *entries: confiner.confine(Sandbox(entries or (READ_ALL,), network=False, cwd="/"), None)
 
 
 @pytest.fixture
-def locked(sandboxes: Callable[..., Ladder]) -> Callable[..., Confinement]:
+def locked(sandboxes: Callable[..., Confiner]) -> Callable[..., Confinement]:
     """The same of Landlock, with a witness."""
-    ladder = sandboxes(Backing.LANDLOCK)
-    return lambda *entries: ladder.make(Sandbox(entries or (READ_ALL,), network=False, cwd="/"), None)
+    confiner = sandboxes(Backing.LANDLOCK)
+    return lambda *entries: confiner.confine(Sandbox(entries or (READ_ALL,), network=False, cwd="/"), None)
 
 
 @pytest.fixture

@@ -42,7 +42,7 @@ pytestmark = pytest.mark.timeout(2 * GUARD)
 READ = Access.READ
 MINIMAL = Entry(Named(Where.MINIMAL), READ)
 
-Confinements = Callable[..., Confinement]
+Confine = Callable[..., Confinement]
 
 
 # Ends.
@@ -62,7 +62,7 @@ Confinements = Callable[..., Confinement]
     ],
 )
 def test_an_end_in_bubblewrap_is_told_exactly(
-    fork_server: ForkServer, wrapped: Confinements, script: str, value: int, detail: int
+    fork_server: ForkServer, wrapped: Confine, script: str, value: int, detail: int
 ) -> None:
     """137 is a code and 9 is a signal, though bubblewrap has one number for both."""
     command = fork_server.command().start(*sh(f"ulimit -c 0; {script}"), confinement=wrapped())
@@ -73,9 +73,7 @@ def test_an_end_in_bubblewrap_is_told_exactly(
     assert command.members() == set()
 
 
-def test_a_command_in_bubblewrap_is_alone_with_its_own(
-    fork_server: ForkServer, wrapped: Confinements
-) -> None:
+def test_a_command_in_bubblewrap_is_alone_with_its_own(fork_server: ForkServer, wrapped: Confine) -> None:
     """Its number, its processes, its powers, its variables, its files."""
     script = "echo $$ $PPID; ls -d /proc/[0-9]* | wc -l; ls /proc/self/fd | tr '\\n' ' '; echo"
     command = fork_server.command().start(*sh(f"{script}; {STATUS}; env"), confinement=wrapped())
@@ -93,7 +91,7 @@ def test_a_command_in_bubblewrap_is_alone_with_its_own(
 
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT, signal.SIGUSR1])
 def test_a_signal_to_the_group_is_the_commands_to_handle(
-    fork_server: ForkServer, wrapped: Confinements, number: signal.Signals
+    fork_server: ForkServer, wrapped: Confine, number: signal.Signals
 ) -> None:
     """In the reference it ends the whole sandbox."""
     script = f"trap 'echo got; exit 5' {number.name[3:]}; echo ready; while :; do sleep 0.01; done"
@@ -107,7 +105,7 @@ def test_a_signal_to_the_group_is_the_commands_to_handle(
     assert command.ended() == (5, ALONE)
 
 
-def test_killing_the_group_ends_everything(fork_server: ForkServer, wrapped: Confinements) -> None:
+def test_killing_the_group_ends_everything(fork_server: ForkServer, wrapped: Confine) -> None:
     command = fork_server.command().start(*sh("setsid sleep 1000 & echo ready; cat"), confinement=wrapped())
     started = command.tells(STARTED)
     assert command.line() == "ready"
@@ -121,9 +119,7 @@ def test_killing_the_group_ends_everything(fork_server: ForkServer, wrapped: Con
 
 
 @pytest.mark.parametrize("way", ["kill", "hang up"])
-def test_a_tree_in_bubblewrap_is_ended_whole(
-    fork_server: ForkServer, wrapped: Confinements, way: str
-) -> None:
+def test_a_tree_in_bubblewrap_is_ended_whole(fork_server: ForkServer, wrapped: Confine, way: str) -> None:
     command = fork_server.command().start(
         *sh("(setsid sleep 1000 &) ; echo ready; cat"), confinement=wrapped()
     )
@@ -142,7 +138,7 @@ def test_a_tree_in_bubblewrap_is_ended_whole(
         has_ended(pid)
 
 
-def test_a_command_in_bubblewrap_has_its_terminal(fork_server: ForkServer, wrapped: Confinements) -> None:
+def test_a_command_in_bubblewrap_has_its_terminal(fork_server: ForkServer, wrapped: Confine) -> None:
     ours, theirs = os.openpty()
     command = fork_server.command().start(
         *sh("test -t 0 && test -t 1 && echo both; read line; echo got $line"),
@@ -159,9 +155,7 @@ def test_a_command_in_bubblewrap_has_its_terminal(fork_server: ForkServer, wrapp
     os.close(theirs)
 
 
-def test_limits_are_the_commands_own_and_not_bubblewraps(
-    fork_server: ForkServer, wrapped: Confinements
-) -> None:
+def test_limits_are_the_commands_own_and_not_bubblewraps(fork_server: ForkServer, wrapped: Confine) -> None:
     """With five descriptors there could be no sandbox."""
     limits = [(resource.RLIMIT_NOFILE, 5, 5)]
     command = fork_server.command().start(*sh("ulimit -n"), limits=limits, confinement=wrapped())
@@ -195,7 +189,7 @@ def failure(command: Command) -> tuple[int, int]:
 )
 def test_what_is_wrong_without_bubblewrap_is_told_as_without_it(
     fork_server: ForkServer,
-    wrapped: Confinements,
+    wrapped: Confine,
     argv: list[str],
     options: dict[str, str],
     stage: int,
@@ -207,7 +201,7 @@ def test_what_is_wrong_without_bubblewrap_is_told_as_without_it(
 
 
 def test_a_program_that_cannot_be_seen_inside_is_told_as_such(
-    fork_server: ForkServer, wrapped: Confinements, work: Path
+    fork_server: ForkServer, wrapped: Confine, work: Path
 ) -> None:
     """And so is one whose interpreter cannot be."""
     there = program_file(work, b"#!/bin/sh\nexit 0\n")
@@ -220,7 +214,7 @@ def test_a_program_that_cannot_be_seen_inside_is_told_as_such(
 
 
 def test_a_directory_that_cannot_be_seen_inside_is_told_as_one(
-    fork_server: ForkServer, wrapped: Confinements, work: Path
+    fork_server: ForkServer, wrapped: Confine, work: Path
 ) -> None:
     command = fork_server.command().start("/bin/true", cwd=work, confinement=wrapped(MINIMAL))
 
@@ -228,7 +222,7 @@ def test_a_directory_that_cannot_be_seen_inside_is_told_as_one(
 
 
 def test_a_program_of_no_known_kind_is_told_as_without_a_sandbox(
-    fork_server: ForkServer, wrapped: Confinements, work: Path
+    fork_server: ForkServer, wrapped: Confine, work: Path
 ) -> None:
     """The sandbox has nothing to do with it."""
     command = fork_server.command().start(program_file(work, b"\x7fnothing"), confinement=wrapped())
@@ -237,7 +231,7 @@ def test_a_program_of_no_known_kind_is_told_as_without_a_sandbox(
 
 
 def test_what_bubblewrap_says_of_itself_is_on_the_standard_error(
-    fork_server: ForkServer, wrapped: Confinements
+    fork_server: ForkServer, wrapped: Confine
 ) -> None:
     confinement = replace(wrapped(), arguments=Held(_file(b"--bind\0/none/such\0/x\0")))
 
@@ -248,14 +242,14 @@ def test_what_bubblewrap_says_of_itself_is_on_the_standard_error(
 
 
 def test_a_bubblewrap_that_is_gone_is_a_sandbox_that_cannot_be_made(
-    fork_server: ForkServer, wrapped: Confinements
+    fork_server: ForkServer, wrapped: Confine
 ) -> None:
     command = fork_server.command().start("/bin/true", confinement=replace(wrapped(), wrapper=b"/none/bwrap"))
 
     assert failure(command) == (AT_SANDBOX, errno.ENOENT)
 
 
-def test_many_commands_can_be_told_the_same_at_once(fork_server: ForkServer, wrapped: Confinements) -> None:
+def test_many_commands_can_be_told_the_same_at_once(fork_server: ForkServer, wrapped: Confine) -> None:
     """They share one file of arguments, and each reads it from its beginning."""
     confinement = wrapped()
     commands = [
@@ -268,7 +262,7 @@ def test_many_commands_can_be_told_the_same_at_once(fork_server: ForkServer, wra
 
 
 def test_a_shim_keeps_nothing_of_bubblewrap_for_the_next_command(
-    fork_server: ForkServer, wrapped: Confinements
+    fork_server: ForkServer, wrapped: Confine
 ) -> None:
     """Neither files nor rights."""
     command = fork_server.command()
@@ -283,9 +277,7 @@ def test_a_shim_keeps_nothing_of_bubblewrap_for_the_next_command(
     assert len(set(counts)) == 1
 
 
-def test_a_shim_that_is_killed_takes_the_sandbox_with_it(
-    fork_server: ForkServer, wrapped: Confinements
-) -> None:
+def test_a_shim_that_is_killed_takes_the_sandbox_with_it(fork_server: ForkServer, wrapped: Confine) -> None:
     command = fork_server.command().start(
         *sh("(setsid sleep 1000 &); echo ready; cat"), confinement=wrapped()
     )

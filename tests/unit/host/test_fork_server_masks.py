@@ -33,11 +33,11 @@ pytestmark = pytest.mark.timeout(2 * GUARD)
 ROOT = Entry(Named(Where.ROOT), Access.READ)
 NAMES = [".agents", ".aws", ".codex", ".git"]
 
-Confinements = Callable[..., Confinement]
+Confine = Callable[..., Confinement]
 
 
 @pytest.fixture
-def confinement(wrapped: Confinements, work: Path) -> Confinement:
+def confinement(wrapped: Confine, work: Path) -> Confinement:
     """Of a workspace in which nothing is."""
     return wrapped(ROOT, Entry(str(work), Access.WRITE))
 
@@ -107,7 +107,7 @@ def test_two_commands_share_them_and_the_last_takes_them_away(
 
 
 def test_a_command_that_starts_while_others_run_is_kept_from_them_too(
-    fork_server: ForkServer, wrapped: Confinements, work: Path
+    fork_server: ForkServer, wrapped: Confine, work: Path
 ) -> None:
     """What is there is the mask of another's, and goes away with it."""
     entries = ROOT, Entry(str(work), Access.WRITE)
@@ -165,7 +165,7 @@ def test_nothing_is_left_however_the_command_ends(
 
 
 def test_what_a_killed_shim_left_the_next_command_takes_away(
-    fork_server: ForkServer, confinement: Confinement, wrapped: Confinements, work: Path
+    fork_server: ForkServer, confinement: Confinement, wrapped: Confine, work: Path
 ) -> None:
     """Nobody has a lock on it any more."""
     command = fork_server.command().start(*sh("echo ready; cat"), cwd=work, confinement=confinement)
@@ -197,7 +197,7 @@ def test_a_start_that_fails_leaves_nothing(
 
 
 def test_an_empty_directory_of_somebody_elses_stays(
-    fork_server: ForkServer, wrapped: Confinements, work: Path
+    fork_server: ForkServer, wrapped: Confine, work: Path
 ) -> None:
     """It looks like nothing, but somebody has made it."""
     (work / ".git").mkdir(mode=0o555)

@@ -13,9 +13,8 @@ from pathlib import Path
 
 import pytest
 
-from holdfast.host.sandbox.confinement import Confinement, Held
+from holdfast.host.sandbox.confinement import Confinement, Confiner, Held
 from holdfast.host.sandbox.filter import MACHINES, program
-from holdfast.host.sandbox.ladder import Ladder
 from holdfast.sandbox import Access, Backing, Entry, Named, Protection, Sandbox, Where
 from tests.fakes.fork_server import (
     ALONE,
@@ -40,7 +39,7 @@ from tests.fakes.process import read_to_end
 
 pytestmark = pytest.mark.timeout(2 * GUARD)
 
-Sandboxes = Callable[..., Ladder]
+Sandboxes = Callable[..., Confiner]
 
 READ, WRITE = Access.READ, Access.WRITE
 ROOT, MINIMAL = Entry(Named(Where.ROOT), READ), Entry(Named(Where.MINIMAL), READ)
@@ -49,7 +48,7 @@ ROOT, MINIMAL = Entry(Named(Where.ROOT), READ), Entry(Named(Where.MINIMAL), READ
 def plain(sandboxes: Sandboxes, *entries: Entry) -> Confinement:
     """A confinement of Landlock without a witness, as on kernels that hand no calls over."""
     sandbox = Sandbox(entries or (ROOT,), network=False, cwd="/", least=Protection.NONE)
-    return sandboxes(Backing.LANDLOCK, witness=False).make(sandbox, None)
+    return sandboxes(Backing.LANDLOCK, witness=False).confine(sandbox, None)
 
 
 # A filter, a ruleset, nothing that only root may.
@@ -198,9 +197,9 @@ def test_an_order_that_makes_no_sense_ends_its_shim_and_nobody_else(
 def test_a_shim_keeps_nothing_of_one_command_for_the_next(
     command: Command, sandboxes: Sandboxes, *, confined_first: bool
 ) -> None:
-    confinements = [plain(sandboxes), None] if confined_first else [None, plain(sandboxes)]
+    confiner = [plain(sandboxes), None] if confined_first else [None, plain(sandboxes)]
     said = []
-    for confinement in confinements:
+    for confinement in confiner:
         command.start(*sh("grep '^Seccomp:' /proc/self/status"), confinement=confinement)
         command.tells(STARTED)
         said.append(command.line())

@@ -17,8 +17,7 @@ from holdfast.host.environ import Environment
 from holdfast.host.groups import find_groups
 from holdfast.host.orders import News
 from holdfast.host.sandbox.bubblewrap import _file
-from holdfast.host.sandbox.confinement import Held
-from holdfast.host.sandbox.ladder import Ladder
+from holdfast.host.sandbox.confinement import Confiner, Held
 from holdfast.host.shim import ForkServer
 from holdfast.host.spawn import Spawner
 from holdfast.model import Limits, ProcessTerms, Size, Spec
@@ -55,14 +54,14 @@ def _nothing_left() -> Iterator[None]:
 
 @pytest.fixture(params=Backing)
 def spawner(
-    request: pytest.FixtureRequest, compiled: str, sandboxes: Callable[..., Ladder]
+    request: pytest.FixtureRequest, compiled: str, sandboxes: Callable[..., Confiner]
 ) -> Iterator[Spawner]:
     """With sandboxes of each kind."""
     made = Spawner(
         Environment({"TMPDIR": "/inherited"}),
         ForkServer(program=compiled),
         groups=find_groups(),
-        ladder=sandboxes(request.param),
+        confiner=sandboxes(request.param),
     )
     yield made
     made.close()
@@ -224,10 +223,10 @@ def test_what_is_missing_anyway_is_not_the_sandboxes_fault(
 
 @BOTH
 def test_what_bubblewrap_says_is_the_reason(
-    compiled: str, sandboxes: Callable[..., Ladder], terminal: Size | None
+    compiled: str, sandboxes: Callable[..., Confiner], terminal: Size | None
 ) -> None:
     """It knows better than a number."""
-    spawner = Spawner(Environment({}), ForkServer(program=compiled), ladder=sandboxes(Backing.BUBBLEWRAP))
+    spawner = Spawner(Environment({}), ForkServer(program=compiled), confiner=sandboxes(Backing.BUBBLEWRAP))
     spec = sandboxed("true", terminal=terminal)
     confinement = spawner.confine(spec)
     assert confinement is not None
@@ -256,7 +255,7 @@ def test_where_there_are_no_sandboxes_one_is_refused() -> None:
     spawner.close()
 
 
-def test_what_sandboxes_are_worth_is_what_the_ladder_found(spawner: Spawner) -> None:
+def test_what_sandboxes_are_worth_is_what_was_found(spawner: Spawner) -> None:
     assert spawner.guarantees.backing is not None
     assert spawner.guarantees is spawner.guarantees
 

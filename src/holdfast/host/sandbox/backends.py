@@ -89,7 +89,7 @@ class SandboxBackend(Protocol):
         waits for the result, no longer than ``SandboxServices.patience``.
         """
 
-    # What it guarantees.  The owner asks for this after a probe, and only if that has found that it works.
+    # What it guarantees.  ``Confiner`` asks for this after a probe, and only if that has found that it works.
 
     @property
     def protection(self) -> Protection:
@@ -106,7 +106,7 @@ class SandboxBackend(Protocol):
     def confine(self, sandbox: Sandbox, rules: Rules) -> Confinement:
         """Return everything that a shim needs to keep a command in ``sandbox``.
 
-        It may ask the disk.  The owner calls it in a thread, and only if a probe has found that it works.
+        It may ask the disk.  ``Confiner`` calls it in a thread, and only if a probe has found that it works.
 
         Args:
             rules: What the entries of the sandbox come to on this disk.  Without entries, every file may

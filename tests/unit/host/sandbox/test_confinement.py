@@ -10,7 +10,7 @@ from tests.fakes.process import nothing_left_open, open_files
 
 
 def test_a_descriptor_is_open_for_as_long_as_somebody_has_it() -> None:
-    """A confinement may be used by a start while the ladder has long forgotten it."""
+    """A confinement may be used by a start while the confiner has long forgotten it."""
     with nothing_left_open():
         held = Held(os.open("/", os.O_RDONLY))
         confinement = Confinement(b"", ruleset=held)

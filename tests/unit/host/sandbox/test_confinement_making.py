@@ -14,7 +14,7 @@ import pytest
 
 from holdfast.errors import BadRequest, SandboxUnavailable
 from holdfast.host.sandbox import bubblewrap, landlock
-from holdfast.host.sandbox.ladder import Ladder
+from holdfast.host.sandbox.confinement import Confiner
 from holdfast.sandbox import Access, Backing, Entry, Named, Pattern, Protection, Sandbox, Where
 from holdfast.value import replace
 from tests.fakes.policies import ROOT, asked, told, workspace
@@ -24,7 +24,7 @@ READ, WRITE, DENY = Access.READ, Access.WRITE, Access.DENY
 NO_COMPILER = "the fork server is not compiled: install a C compiler, then install holdfast again"
 NO_BWRAP = "bwrap is not installed: install the package bubblewrap"
 
-Sandboxes = Callable[..., Ladder]
+Sandboxes = Callable[..., Confiner]
 
 
 pytestmark = pytest.mark.usefixtures("nothing_left")
@@ -34,14 +34,14 @@ pytestmark = pytest.mark.usefixtures("nothing_left")
 
 
 def test_a_confinement_of_bubblewrap(sandboxes: Sandboxes, work: Path) -> None:
-    ladder = sandboxes(Backing.BUBBLEWRAP)
+    confiner = sandboxes(Backing.BUBBLEWRAP)
 
-    confinement = ladder.make(workspace(work), None)
+    confinement = confiner.confine(workspace(work), None)
 
     assert confinement.wrapper == os.fsencode(os.path.realpath(shutil.which("bwrap") or ""))
     assert told(confinement)[-2:] == ["--cap-drop", "ALL"]
     assert "--unshare-net" in told(confinement)
-    assert "--unshare-net" not in told(ladder.make(asked(ROOT, network=True), None))
+    assert "--unshare-net" not in told(confiner.confine(asked(ROOT, network=True), None))
     assert confinement.masks == tuple(
         os.fsencode(work / name) for name in (".agents", ".aws", ".codex", ".git")
     )
@@ -60,10 +60,10 @@ def test_a_confinement_of_bubblewrap(sandboxes: Sandboxes, work: Path) -> None:
 
 
 def test_a_confinement_of_landlock(sandboxes: Sandboxes, work: Path) -> None:
-    ladder = sandboxes(Backing.LANDLOCK)
+    confiner = sandboxes(Backing.LANDLOCK)
 
-    confinement = ladder.make(workspace(work), None)
-    plain = ladder.make(asked(ROOT), None)
+    confinement = confiner.confine(workspace(work), None)
+    plain = confiner.confine(asked(ROOT), None)
 
     assert confinement.rules[:2] == (b"r/", b"w%b" % os.fsencode(work))
     assert {b"w/dev/null", b"m%b/.git" % os.fsencode(work)} <= set(confinement.rules)
@@ -74,14 +74,14 @@ def test_a_confinement_of_landlock(sandboxes: Sandboxes, work: Path) -> None:
 
 
 def test_without_a_witness_nobody_needs_the_rules(sandboxes: Sandboxes) -> None:
-    confinement = sandboxes(Backing.LANDLOCK, witness=False).make(asked(ROOT), None)
+    confinement = sandboxes(Backing.LANDLOCK, witness=False).confine(asked(ROOT), None)
 
     assert (confinement.rules, confinement.witness, confinement.guard) == ((), False, False)
 
 
 @pytest.mark.parametrize("backing", Backing)
 def test_where_only_the_network_is_off_nothing_is_mounted(sandboxes: Sandboxes, backing: Backing) -> None:
-    confinement = sandboxes(backing).make(Sandbox(None, network=False, cwd="/"), None)
+    confinement = sandboxes(backing).confine(Sandbox(None, network=False, cwd="/"), None)
 
     assert (confinement.wrapper, confinement.masks, confinement.rules, confinement.guard) == (
         None,
@@ -97,7 +97,7 @@ def test_a_protected_link_is_guarded_where_a_mount_cannot_cover_it(sandboxes: Sa
     (work / "real").mkdir()
     (work / ".git").symlink_to("real")
 
-    confinement = sandboxes(Backing.BUBBLEWRAP).make(workspace(work), None)
+    confinement = sandboxes(Backing.BUBBLEWRAP).confine(workspace(work), None)
 
     assert confinement.guard
     assert b"l%b/.git" % os.fsencode(work) in confinement.rules
@@ -109,18 +109,18 @@ def test_on_an_old_kernel_a_protected_link_is_refused_or_let_go(
     """A guard without the means to hand descriptors over would refuse every write."""
     (work / "real").mkdir()
     (work / ".git").symlink_to("real")
-    ladder = sandboxes(Backing.BUBBLEWRAP)
+    confiner = sandboxes(Backing.BUBBLEWRAP)
     monkeypatch.setattr("platform.release", lambda: "5.8.0-generic")
 
     with pytest.raises(SandboxUnavailable, match="symbolic link"):
-        ladder.make(workspace(work), None)
-    assert not ladder.make(replace(workspace(work), least=Protection.NONE), None).guard
+        confiner.confine(workspace(work), None)
+    assert not confiner.confine(replace(workspace(work), least=Protection.NONE), None).guard
 
 
 def test_the_directory_for_temporary_files_is_the_commands_own(sandboxes: Sandboxes, work: Path) -> None:
     sandbox = asked(ROOT, Entry(Named(Where.TMPDIR), WRITE))
 
-    confinement = sandboxes(Backing.LANDLOCK).make(sandbox, str(work))
+    confinement = sandboxes(Backing.LANDLOCK).confine(sandbox, str(work))
 
     assert b"w%b" % os.fsencode(work) in confinement.rules
 
@@ -128,7 +128,7 @@ def test_the_directory_for_temporary_files_is_the_commands_own(sandboxes: Sandbo
 @pytest.mark.parametrize("backing", Backing)
 def test_a_policy_that_makes_no_sense_is_refused(sandboxes: Sandboxes, backing: Backing) -> None:
     with pytest.raises(BadRequest):
-        sandboxes(backing).make(asked(ROOT, Entry(Pattern("/**"), DENY)), None)
+        sandboxes(backing).confine(asked(ROOT, Entry(Pattern("/**"), DENY)), None)
 
 
 # What Landlock cannot keep.
@@ -138,7 +138,7 @@ def test_what_landlock_cannot_deny_is_refused(sandboxes: Sandboxes, work: Path) 
     """And never run without."""
     for least in Protection:
         with pytest.raises(SandboxUnavailable) as caught:
-            sandboxes(Backing.LANDLOCK).make(asked(ROOT, Entry(str(work), DENY), least=least), None)
+            sandboxes(Backing.LANDLOCK).confine(asked(ROOT, Entry(str(work), DENY), least=least), None)
         assert caught.value.reason == f"Landlock cannot deny '{work}' inside of a place that can be read"
 
 
@@ -156,14 +156,14 @@ def test_what_landlock_cannot_deny_is_refused(sandboxes: Sandboxes, work: Path) 
 def test_names_inside_a_writable_place_are_protected_as_well_as_asked_or_it_is_refused(
     sandboxes: Sandboxes, work: Path, least: Protection, *, witness: bool, kept: bool
 ) -> None:
-    ladder = sandboxes(Backing.LANDLOCK, witness=witness)
+    confiner = sandboxes(Backing.LANDLOCK, witness=witness)
     sandbox = workspace(work, least=least)
 
     if kept:
-        assert ladder.make(sandbox, None).guard == witness
+        assert confiner.confine(sandbox, None).guard == witness
     else:
         with pytest.raises(SandboxUnavailable, match="from being written") as caught:
-            ladder.make(sandbox, None)
+            confiner.confine(sandbox, None)
         most = "soft" if witness else "none"
         assert caught.value.reason.endswith(f"; `{most}` is all it can do")
 
@@ -172,7 +172,7 @@ def test_bubblewrap_keeps_what_landlock_cannot(sandboxes: Sandboxes, work: Path)
     (work / "secret").mkdir()
     sandbox = workspace(work, Entry(str(work / "secret"), DENY), least=Protection.HARD)
 
-    assert f"{work}/secret" in told(sandboxes(Backing.BUBBLEWRAP).make(sandbox, None))
+    assert f"{work}/secret" in told(sandboxes(Backing.BUBBLEWRAP).confine(sandbox, None))
 
 
 # What is kept for the next command.
@@ -181,54 +181,54 @@ def test_bubblewrap_keeps_what_landlock_cannot(sandboxes: Sandboxes, work: Path)
 @pytest.mark.parametrize("backing", Backing)
 def test_the_same_policy_has_the_same_descriptor(sandboxes: Sandboxes, backing: Backing, work: Path) -> None:
     """To make one anew takes longer than to start the command."""
-    ladder = sandboxes(backing)
+    confiner = sandboxes(backing)
 
-    first, second = ladder.make(workspace(work), None), ladder.make(workspace(work), None)
-    other = ladder.make(asked(ROOT), None)
+    first, second = confiner.confine(workspace(work), None), confiner.confine(workspace(work), None)
+    other = confiner.confine(asked(ROOT), None)
 
     assert first.handed is second.handed is not other.handed
 
 
 def test_a_directory_that_is_another_gets_another_ruleset(sandboxes: Sandboxes, work: Path) -> None:
     """A ruleset is about what was there when it was made."""
-    ladder = sandboxes(Backing.LANDLOCK)
-    before = ladder.make(workspace(work), None)
+    confiner = sandboxes(Backing.LANDLOCK)
+    before = confiner.confine(workspace(work), None)
     work.rename(work.with_name("old"))
     work.mkdir()
 
-    assert ladder.make(workspace(work), None).handed is not before.handed
+    assert confiner.confine(workspace(work), None).handed is not before.handed
 
 
 def test_no_more_are_kept_than_are_needed(sandboxes: Sandboxes, tmp_path: Path) -> None:
     """The oldest goes; who still has it keeps it."""
-    ladder = sandboxes(Backing.LANDLOCK)
+    confiner = sandboxes(Backing.LANDLOCK)
     places = [tmp_path / str(number) for number in range(80)]
     for place in places:
         place.mkdir()
     before = len(open_files())
-    first = ladder.make(asked(Entry(str(places[0]), READ)), None)
+    first = confiner.confine(asked(Entry(str(places[0]), READ)), None)
     number = first.handed.fileno() if first.handed else -1
     for place in places:
-        ladder.make(asked(Entry(str(place), READ)), None)
+        confiner.confine(asked(Entry(str(place), READ)), None)
 
     kept = len(open_files()) - before
     assert kept == 64 + 1
     assert "ruleset" in open_files()[number]
-    again = ladder.make(asked(Entry(str(places[0]), READ)), None)
+    again = confiner.confine(asked(Entry(str(places[0]), READ)), None)
     assert again.handed is not first.handed
 
 
 @pytest.mark.parametrize("backing", Backing)
 def test_what_is_large_is_not_kept(sandboxes: Sandboxes, backing: Backing, tmp_path: Path) -> None:
     """A client says how large it is, and 64 of them are kept for as long as the server runs."""
-    ladder = sandboxes(backing)
+    confiner = sandboxes(backing)
     entries = []
     for number in range(400):
         (tmp_path / f"{number}-{'x' * 200}").touch()
         entries.append(Entry(f"{tmp_path}/{number}-{'x' * 200}", Access.WRITE))
 
     with nothing_left_open():
-        confinement = ladder.make(asked(ROOT, *entries), None)
+        confinement = confiner.confine(asked(ROOT, *entries), None)
         assert confinement.handed is not None
         del confinement
         gc.collect()
@@ -236,12 +236,12 @@ def test_what_is_large_is_not_kept(sandboxes: Sandboxes, backing: Backing, tmp_p
 
 @pytest.mark.parametrize("backing", Backing)
 def test_nothing_is_left_when_it_is_closed(sandboxes: Sandboxes, backing: Backing, work: Path) -> None:
-    ladder = sandboxes(backing)
+    confiner = sandboxes(backing)
     with nothing_left_open():
         for _ in range(3):
-            ladder.make(workspace(work), None)
-        ladder.make(Sandbox(None, network=False, cwd="/"), None)
-        ladder.close()
+            confiner.confine(workspace(work), None)
+        confiner.confine(Sandbox(None, network=False, cwd="/"), None)
+        confiner.close()
         gc.collect()
 
 
@@ -250,30 +250,30 @@ def test_nothing_is_left_when_it_is_closed(sandboxes: Sandboxes, backing: Backin
 
 def test_a_denied_file_is_covered_by_one_that_nobody_can_read(sandboxes: Sandboxes, work: Path) -> None:
     (work / "secret").touch()
-    ladder = sandboxes(Backing.BUBBLEWRAP)
+    confiner = sandboxes(Backing.BUBBLEWRAP)
     sandbox = workspace(work, Entry(str(work / "secret"), DENY))
 
-    words = told(ladder.make(sandbox, None))
+    words = told(confiner.confine(sandbox, None))
     hidden = Path(words[words.index(f"{work}/secret") - 1])
 
     assert stat.S_IMODE(hidden.stat().st_mode) == 0
     assert hidden.stat().st_size == 0
     assert stat.S_IMODE(hidden.parent.stat().st_mode) == 0o700
-    assert told(ladder.make(sandbox, None)) == words
-    ladder.close()
+    assert told(confiner.confine(sandbox, None)) == words
+    confiner.close()
     assert not hidden.parent.exists()
 
 
 def test_if_somebody_takes_it_away_another_one_is_made(sandboxes: Sandboxes, work: Path) -> None:
     """Some hosts clean their directories for temporary files."""
     (work / "secret").touch()
-    ladder = sandboxes(Backing.BUBBLEWRAP)
+    confiner = sandboxes(Backing.BUBBLEWRAP)
     sandbox = workspace(work, Entry(str(work / "secret"), DENY))
-    words = told(ladder.make(sandbox, None))
+    words = told(confiner.confine(sandbox, None))
     first = Path(words[words.index(f"{work}/secret") - 1])
     shutil.rmtree(first.parent)
 
-    words = told(ladder.make(sandbox, None))
+    words = told(confiner.confine(sandbox, None))
 
     assert Path(words[words.index(f"{work}/secret") - 1]).exists()
 
@@ -286,9 +286,9 @@ def test_it_is_where_the_command_cannot_write(
     other = work.with_name("other")
     other.mkdir()
     monkeypatch.setattr(bubblewrap, "places", lambda: [str(work), "/none", str(other)])
-    ladder = sandboxes(Backing.BUBBLEWRAP)
+    confiner = sandboxes(Backing.BUBBLEWRAP)
 
-    words = told(ladder.make(workspace(work, Entry(str(work / "secret"), DENY)), None))
+    words = told(confiner.confine(workspace(work, Entry(str(work / "secret"), DENY)), None))
 
     assert Path(words[words.index(f"{work}/secret") - 1]).is_relative_to(other)
 
@@ -299,7 +299,7 @@ def test_where_everything_can_be_written_there_is_no_place_for_it(sandboxes: San
     sandbox = asked(Entry(Named(Where.ROOT), WRITE), Entry(str(work / "secret"), DENY))
 
     with pytest.raises(SandboxUnavailable, match="every place"):
-        sandboxes(Backing.BUBBLEWRAP).make(sandbox, None)
+        sandboxes(Backing.BUBBLEWRAP).confine(sandbox, None)
 
 
 def test_where_no_file_is_denied_there_is_none(
@@ -309,21 +309,19 @@ def test_where_no_file_is_denied_there_is_none(
     place.mkdir()
     monkeypatch.setattr(bubblewrap, "places", lambda: [str(place)])
 
-    sandboxes(Backing.BUBBLEWRAP).make(workspace(work), None)
+    sandboxes(Backing.BUBBLEWRAP).confine(workspace(work), None)
 
     assert list(place.iterdir()) == []
 
 
 def test_many_threads_may_ask_for_confinements(sandboxes: Sandboxes, tmp_path: Path) -> None:
     """Each request is answered in a thread of its own."""
-    ladder = sandboxes(Backing.LANDLOCK)
+    confiner = sandboxes(Backing.LANDLOCK)
     places = [tmp_path / str(number) for number in range(70)]
     for place in places:
         place.mkdir()
 
     with ThreadPoolExecutor(8) as pool:
-        confinements = list(
-            pool.map(lambda place: ladder.make(asked(Entry(str(place), READ)), None), places * 4)
-        )
+        made = pool.map(lambda place: confiner.confine(asked(Entry(str(place), READ)), None), places * 4)
 
-    assert all(confinement.ruleset is not None for confinement in confinements)
+    assert all(confinement.ruleset is not None for confinement in made)
