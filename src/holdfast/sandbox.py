@@ -169,8 +169,8 @@ class Denial:
     count: int = 1
 
 
-class Backing(StrEnum):
-    """The names, as on the wire, of what keeps a sandboxed command from what it may not do."""
+class SandboxBackendName(StrEnum):
+    """The sandbox backends that clients know, by their names on the wire: what keeps a sandbox."""
 
     BUBBLEWRAP = "bubblewrap"
     LANDLOCK = "landlock"
@@ -180,10 +180,10 @@ class Backing(StrEnum):
 class Guarantees:
     """What sandboxes on this host are worth."""
 
-    backing: str | None
-    """The name of what keeps them, most often a ``Backing``.
+    backend: str | None
+    """The name of the sandbox backend that keeps them, most often a ``SandboxBackendName``.
 
-    None: there can be none, and whoever asks for one is refused.
+    None: no sandbox can be kept, and whoever asks for one is refused.
     """
     protection: Protection = Protection.NONE
     exact: bool = False

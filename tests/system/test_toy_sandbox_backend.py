@@ -65,7 +65,7 @@ def test_it_can_be_chosen_though_a_better_one_works() -> None:
     """``--sandbox`` takes its name from the same table."""
     confiner = Confiner(None, only="toy", table=(*SANDBOX_BACKENDS, ROW))
 
-    assert (confiner.findings, confiner.guarantees.backing) == ({"toy": SandboxProbe()}, "toy")
+    assert (confiner.findings, confiner.guarantees.backend) == ({"toy": SandboxProbe()}, "toy")
     confiner.close()
 
 

@@ -372,18 +372,18 @@ def _sandboxes(confiner: Confiner, fork_server: Finding) -> Iterator[Finding]:
     for name, probe in confiner.findings.items():
         fix = None if probe.works else _sandbox_fix(probe, fork_server)
         yield Finding(name, probe.works, False, probe.reason or "works", fix)
-    if best.backing is None:
+    if best.backend is None:
         trial = TrialResult(False, "none: whoever asks for a sandbox is refused")
         yield _finding("sandboxes", trial, "sandboxes", facts={"keptBy": None})
         return
     protection = best.protection.name.lower()
     facts = {
-        "keptBy": best.backing,
+        "keptBy": best.backend,
         "protection": protection,
         "exactDenials": best.exact,
     }
     exact = "seen by a witness" if best.exact else "guessed from the output"
-    detail = f"kept by {best.backing}; protection of subpaths: {protection}; denials: {exact}"
+    detail = f"kept by {best.backend}; protection of subpaths: {protection}; denials: {exact}"
     yield Finding("sandboxes", True, True, detail, facts=facts, weaknesses=best.weaknesses)
 
 

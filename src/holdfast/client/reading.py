@@ -21,7 +21,7 @@ from holdfast.model import (
     Stream,
     Usage,
 )
-from holdfast.sandbox import NO_SANDBOXES, Backing, Denial, Guarantees, Protection
+from holdfast.sandbox import NO_SANDBOXES, Denial, Guarantees, Protection, SandboxBackendName
 
 from . import answers as a
 
@@ -142,14 +142,14 @@ def host_info(found: a.EnvironmentInfo) -> HostInfo:
 def _sandboxes(found: dict[str, Any] | None) -> Guarantees:
     """What a server says its sandboxes are worth; whatever it says otherwise is passed over."""
     try:
-        backing = Backing((found or {})["backend"])
+        backend = SandboxBackendName((found or {})["backend"])
     except (KeyError, ValueError):
         return NO_SANDBOXES
     assert found is not None
     word, reason, weaknesses = (found.get(name) for name in ("protectsSubpaths", "reason", "weaknesses"))
     protection = word.upper() if isinstance(word, str) else ""
     return Guarantees(
-        backing,
+        backend,
         Protection[protection] if protection in Protection.__members__ else Protection.NONE,
         exact=found.get("denial") == "exact",
         weaknesses=tuple(each for each in weaknesses if isinstance(each, str))

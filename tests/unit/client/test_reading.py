@@ -15,7 +15,7 @@ from holdfast.client import reading
 from holdfast.dialects import base64
 from holdfast.dialects.exec import describe
 from holdfast.model import Chunk, Denied, Exit, Gap, HostInfo, Kind, Listing, Outcome, Page, Stream, Usage
-from holdfast.sandbox import NO_SANDBOXES, Backing, Denial, Guarantees, Protection
+from holdfast.sandbox import NO_SANDBOXES, Denial, Guarantees, Protection, SandboxBackendName
 
 END = {"exitCode": 3, "exited": True, "closed": True, "chunks": [], "nextSeq": 3}
 
@@ -227,7 +227,11 @@ def test_a_host_is_all_that_was_told_of_it() -> None:
         provider="here",
         version="1.2",
         sandboxes=Guarantees(
-            Backing.LANDLOCK, Protection.SOFT, exact=True, weaknesses=("ptrace",), reason="no bubblewrap"
+            SandboxBackendName.LANDLOCK,
+            Protection.SOFT,
+            exact=True,
+            weaknesses=("ptrace",),
+            reason="no bubblewrap",
         ),
     )
 
@@ -247,4 +251,4 @@ def test_what_is_no_text_in_the_words_about_sandboxes_is_passed_over() -> None:
         shell=a.ShellInfo("sh", "/bin/sh"), capabilities=a.Capabilities(a.Extensions(sandbox=sandbox))
     )
 
-    assert reading.host_info(told).sandboxes == Guarantees(Backing.LANDLOCK, Protection.NONE)
+    assert reading.host_info(told).sandboxes == Guarantees(SandboxBackendName.LANDLOCK, Protection.NONE)

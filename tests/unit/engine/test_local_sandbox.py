@@ -45,7 +45,7 @@ async def confining(request: pytest.FixtureRequest) -> AsyncIterator[LocalBacken
     before = open_files()
     confiner = Confiner(compiled() if request.param == "witness" else None)
     guarantees = confiner.guarantees
-    if guarantees.backing is None or (request.param == "witness" and not guarantees.exact):
+    if guarantees.backend is None or (request.param == "witness" and not guarantees.exact):
         confiner.close()
         pytest.skip(guarantees.reason or "there is no witness")
     loop = asyncio.get_running_loop()
@@ -61,7 +61,7 @@ def confined(spec: Spec, *entries: Entry) -> Spec:
 
 async def test_what_sandboxes_are_worth_is_told_of_the_host(confining: LocalBackend) -> None:
     """The same object each time: it is asked for by every client."""
-    assert confining.info.sandboxes.backing is not None
+    assert confining.info.sandboxes.backend is not None
     assert confining.info is confining.info
     assert replace(confining.info, sandboxes=host_info().sandboxes) == host_info()
 
@@ -187,7 +187,7 @@ async def test_a_start_that_takes_too_long_is_refused() -> None:
 async def test_no_more_start_than_may_however_long_their_sandboxes_take() -> None:
     """Both find room before either has its sandbox."""
     spawner = Spawner(Environment({}), confiner=Confiner(compiled()))
-    if spawner.guarantees.backing is None:
+    if spawner.guarantees.backend is None:
         spawner.close()
         pytest.skip(spawner.guarantees.reason)
     limits = EngineLimits(processes=1)

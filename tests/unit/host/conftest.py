@@ -12,7 +12,7 @@ import hatch_build
 import holdfast.host
 from holdfast.host.sandbox.confinement import Confinement, Confiner
 from holdfast.host.shim import PROGRAM
-from holdfast.sandbox import Access, Backing, Entry, Named, Sandbox, Where
+from holdfast.sandbox import Access, Entry, Named, Sandbox, SandboxBackendName, Where
 from tests.fakes.fork_server import STARTED, Command, ForkServer
 
 HOST = Path(holdfast.host.__file__).parent
@@ -40,11 +40,13 @@ def sandboxes(compiled: str) -> Iterator[Callable[..., Confiner]]:
     """Makes confinements of one rung, or skips the test where there is no such rung."""
     made: list[Confiner] = []
 
-    def make(backing: Backing, *, witness: bool = True) -> Confiner:
-        confiner = Confiner(compiled if witness or backing is Backing.BUBBLEWRAP else None, only=backing)
+    def make(backend: SandboxBackendName, *, witness: bool = True) -> Confiner:
+        confiner = Confiner(
+            compiled if witness or backend is SandboxBackendName.BUBBLEWRAP else None, only=backend
+        )
         made.append(confiner)
-        if confiner.guarantees.backing != backing:
-            pytest.skip(f"there is no {backing.value} here: {confiner.guarantees.reason}")
+        if confiner.guarantees.backend != backend:
+            pytest.skip(f"there is no {backend.value} here: {confiner.guarantees.reason}")
         return confiner
 
     yield make
@@ -55,14 +57,14 @@ def sandboxes(compiled: str) -> Iterator[Callable[..., Confiner]]:
 @pytest.fixture
 def wrapped(sandboxes: Callable[..., Confiner]) -> Callable[..., Confinement]:
     """Makes confinements of bubblewrap: everything can be read, if nothing else is said."""
-    confiner = sandboxes(Backing.BUBBLEWRAP)
+    confiner = sandboxes(SandboxBackendName.BUBBLEWRAP)
     return lambda *entries: confiner.confine(Sandbox(entries or (READ_ALL,), network=False, cwd="/"), None)
 
 
 @pytest.fixture
 def locked(sandboxes: Callable[..., Confiner]) -> Callable[..., Confinement]:
     """The same of Landlock, with a witness."""
-    confiner = sandboxes(Backing.LANDLOCK)
+    confiner = sandboxes(SandboxBackendName.LANDLOCK)
     return lambda *entries: confiner.confine(Sandbox(entries or (READ_ALL,), network=False, cwd="/"), None)
 
 

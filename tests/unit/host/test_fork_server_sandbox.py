@@ -15,7 +15,7 @@ import pytest
 
 from holdfast.host.sandbox.confinement import Confinement, Confiner, Held
 from holdfast.host.sandbox.filter import MACHINES, program
-from holdfast.sandbox import Access, Backing, Entry, Named, Protection, Sandbox, Where
+from holdfast.sandbox import Access, Entry, Named, Protection, Sandbox, SandboxBackendName, Where
 from tests.fakes.fork_server import (
     ALONE,
     AT_DIRECTORY,
@@ -48,7 +48,7 @@ ROOT, MINIMAL = Entry(Named(Where.ROOT), READ), Entry(Named(Where.MINIMAL), READ
 def plain(sandboxes: Sandboxes, *entries: Entry) -> Confinement:
     """A confinement of Landlock without a witness, as on kernels that hand no calls over."""
     sandbox = Sandbox(entries or (ROOT,), network=False, cwd="/", least=Protection.NONE)
-    return sandboxes(Backing.LANDLOCK, witness=False).confine(sandbox, None)
+    return sandboxes(SandboxBackendName.LANDLOCK, witness=False).confine(sandbox, None)
 
 
 # A filter, a ruleset, nothing that only root may.

@@ -21,7 +21,17 @@ from holdfast.host.sandbox.confinement import Confiner, Held
 from holdfast.host.shim import ForkServer
 from holdfast.host.spawn import Spawner
 from holdfast.model import Limits, ProcessTerms, Size, Spec
-from holdfast.sandbox import Access, Backing, Denial, Entry, Guarantees, Named, Pattern, Sandbox, Where
+from holdfast.sandbox import (
+    Access,
+    Denial,
+    Entry,
+    Guarantees,
+    Named,
+    Pattern,
+    Sandbox,
+    SandboxBackendName,
+    Where,
+)
 from tests.fakes.fork_server import GUARD
 from tests.fakes.process import (
     PATH,
@@ -52,7 +62,7 @@ def _nothing_left() -> Iterator[None]:
     assert not has_children()
 
 
-@pytest.fixture(params=Backing)
+@pytest.fixture(params=SandboxBackendName)
 def spawner(
     request: pytest.FixtureRequest, compiled: str, sandboxes: Callable[..., Confiner]
 ) -> Iterator[Spawner]:
@@ -226,7 +236,9 @@ def test_what_bubblewrap_says_is_the_reason(
     compiled: str, sandboxes: Callable[..., Confiner], terminal: Size | None
 ) -> None:
     """It knows better than a number."""
-    spawner = Spawner(Environment({}), ForkServer(program=compiled), confiner=sandboxes(Backing.BUBBLEWRAP))
+    spawner = Spawner(
+        Environment({}), ForkServer(program=compiled), confiner=sandboxes(SandboxBackendName.BUBBLEWRAP)
+    )
     spec = sandboxed("true", terminal=terminal)
     confinement = spawner.confine(spec)
     assert confinement is not None
@@ -256,7 +268,7 @@ def test_where_there_are_no_sandboxes_one_is_refused() -> None:
 
 
 def test_what_sandboxes_are_worth_is_what_was_found(spawner: Spawner) -> None:
-    assert spawner.guarantees.backing is not None
+    assert spawner.guarantees.backend is not None
     assert spawner.guarantees is spawner.guarantees
 
 

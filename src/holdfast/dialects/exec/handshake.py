@@ -6,7 +6,7 @@ import os.path
 
 from holdfast.dialects import paths
 from holdfast.model import HostInfo
-from holdfast.sandbox import Backing, Guarantees
+from holdfast.sandbox import Guarantees, SandboxBackendName
 
 from . import answers as a
 from . import messages as m
@@ -94,8 +94,8 @@ def _environment_info(host: HostInfo) -> a.EnvironmentInfo:
 
 def _sandboxes(found: Guarantees) -> a.Sandboxes:
     return a.Sandboxes(
-        backend=found.backing,
-        filesystem=_KEEPERS.get(found.backing, found.backing),
+        backend=found.backend,
+        filesystem=_KEEPERS.get(found.backend, found.backend),
         protects_subpaths=found.protection.name.lower(),
         denial="exact" if found.exact else "guess",
         weaknesses=list(found.weaknesses),
@@ -103,5 +103,5 @@ def _sandboxes(found: Guarantees) -> a.Sandboxes:
     )
 
 
-_KEEPERS: dict[str | None, str] = {Backing.BUBBLEWRAP: "mount"}
-"""What keeps the rules about files, where that has another name than what keeps the sandbox."""
+_KEEPERS: dict[str | None, str] = {SandboxBackendName.BUBBLEWRAP: "mount"}
+"""What keeps the rules about files, where that has another name than the sandbox backend."""

@@ -10,7 +10,7 @@ import importlib
 import platform
 from typing import TYPE_CHECKING, Protocol
 
-from holdfast.sandbox import Backing
+from holdfast.sandbox import SandboxBackendName
 from holdfast.value import value
 
 if TYPE_CHECKING:
@@ -125,7 +125,7 @@ class SandboxBackendRow:
     """One sandbox backend that a server can have."""
 
     name: str
-    """As in ``--sandbox`` and on the wire; clients of ours know the names in ``Backing``."""
+    """As in ``--sandbox`` and on the wire; clients of ours know the names in ``SandboxBackendName``."""
     module: str
     """Has ``make_backend(services)``.  It is imported when a server sets up its sandboxes."""
 
@@ -136,7 +136,7 @@ class SandboxBackendRow:
 
 
 SANDBOX_BACKENDS = (
-    SandboxBackendRow(Backing.BUBBLEWRAP.value, "holdfast.host.sandbox.bubblewrap"),
-    SandboxBackendRow(Backing.LANDLOCK.value, "holdfast.host.sandbox.landlock"),
+    SandboxBackendRow(SandboxBackendName.BUBBLEWRAP.value, "holdfast.host.sandbox.bubblewrap"),
+    SandboxBackendRow(SandboxBackendName.LANDLOCK.value, "holdfast.host.sandbox.landlock"),
 )
 """The best first: a server uses the first one that works on its host."""

@@ -226,9 +226,9 @@ class Confiner:
             SandboxUnavailable: No sandbox can be kept on this host, or not this one.
         """
         best = self.guarantees
-        if best.backing is None:
+        if best.backend is None:
             raise SandboxUnavailable(best.reason)
-        return self._backends[best.backing].confine(sandbox, resolve(sandbox, tmpdir, search))
+        return self._backends[best.backend].confine(sandbox, resolve(sandbox, tmpdir, search))
 
     def close(self) -> None:
         """Release everything.  May be called twice."""

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from holdfast.dialects.exec.handshake import FEATURES
-from holdfast.sandbox import NO_SANDBOXES, Backing, Guarantees, Protection
+from holdfast.sandbox import NO_SANDBOXES, Guarantees, Protection, SandboxBackendName
 from holdfast.value import replace
 from tests.fakes.dialects import HOST
 from tests.fakes.exec_talk import ExecTalk
@@ -60,15 +60,17 @@ def test_every_feature_is_announced_once_and_in_order() -> None:
     [
         (NO_SANDBOXES, {"backend": None, "filesystem": None, "protectsSubpaths": "none", "denial": "guess"}),
         (
-            Guarantees(Backing.BUBBLEWRAP, Protection.HARD, exact=True),
+            Guarantees(SandboxBackendName.BUBBLEWRAP, Protection.HARD, exact=True),
             {"backend": "bubblewrap", "filesystem": "mount", "protectsSubpaths": "hard", "denial": "exact"},
         ),
         (
-            Guarantees(Backing.LANDLOCK, Protection.SOFT, exact=True, weaknesses=("w", "v"), reason="r"),
+            Guarantees(
+                SandboxBackendName.LANDLOCK, Protection.SOFT, exact=True, weaknesses=("w", "v"), reason="r"
+            ),
             {"backend": "landlock", "filesystem": "landlock", "protectsSubpaths": "soft", "denial": "exact"},
         ),
         (
-            Guarantees(Backing.LANDLOCK, Protection.NONE, exact=False),
+            Guarantees(SandboxBackendName.LANDLOCK, Protection.NONE, exact=False),
             {"backend": "landlock", "filesystem": "landlock", "protectsSubpaths": "none", "denial": "guess"},
         ),
         (

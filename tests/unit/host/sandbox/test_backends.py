@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 from holdfast.host.sandbox.backends import SANDBOX_BACKENDS
-from holdfast.sandbox import Backing
+from holdfast.sandbox import SandboxBackendName
 
 
 def test_every_name_that_clients_know_has_a_row_and_the_best_is_first() -> None:
     """Our client takes another name for no sandboxes at all."""
-    assert [row.name for row in SANDBOX_BACKENDS] == [Backing.BUBBLEWRAP, Backing.LANDLOCK]
-    assert {row.name for row in SANDBOX_BACKENDS} == set(Backing)
+    assert [row.name for row in SANDBOX_BACKENDS] == [
+        SandboxBackendName.BUBBLEWRAP,
+        SandboxBackendName.LANDLOCK,
+    ]
+    assert {row.name for row in SANDBOX_BACKENDS} == set(SandboxBackendName)

@@ -12,7 +12,7 @@ from holdfast.errors import SandboxUnavailable
 from holdfast.host.sandbox import landlock
 from holdfast.host.sandbox.backends import SandboxProbe
 from holdfast.host.sandbox.confinement import Confiner
-from holdfast.sandbox import Access, Backing, Guarantees, Protection
+from holdfast.sandbox import Access, Guarantees, Protection, SandboxBackendName
 from tests.fakes.policies import ROOT, asked
 
 READ, WRITE, DENY = Access.READ, Access.WRITE, Access.DENY
@@ -35,22 +35,26 @@ def reasons(confiner: Confiner) -> dict[str, str]:
 
 @pytest.mark.slow
 def test_the_best_that_works_is_taken(sandboxes: Sandboxes, compiled: str) -> None:
-    best = sandboxes(Backing.BUBBLEWRAP).guarantees
+    best = sandboxes(SandboxBackendName.BUBBLEWRAP).guarantees
     confiner = Confiner(compiled)
 
     assert confiner.guarantees == best
-    assert (best.backing, best.protection, best.exact) == (Backing.BUBBLEWRAP, Protection.HARD, True)
+    assert (best.backend, best.protection, best.exact) == (
+        SandboxBackendName.BUBBLEWRAP,
+        Protection.HARD,
+        True,
+    )
     pipes = "below writable ones" if landlock.version() >= landlock.LEAST else "named pipes of the host"
     expected = ["symbolic link", pipes, "locks", "set-gid"]
     assert len(best.weaknesses) == len(expected)
     assert [word for word, each in zip(expected, best.weaknesses, strict=True) if word in each] == expected
-    assert confiner.findings[Backing.BUBBLEWRAP] == SandboxProbe()
+    assert confiner.findings[SandboxBackendName.BUBBLEWRAP] == SandboxProbe()
     confiner.close()
 
 
 def test_what_was_found_is_found_once(sandboxes: Sandboxes) -> None:
     """The same object each time: who asks often compares by identity."""
-    confiner = sandboxes(Backing.LANDLOCK)
+    confiner = sandboxes(SandboxBackendName.LANDLOCK)
 
     assert confiner.guarantees is confiner.guarantees
 
@@ -61,10 +65,14 @@ def test_without_bubblewrap_landlock_is_next(compiled: str, monkeypatch: pytest.
     found = confiner.guarantees
     confiner.close()
 
-    assert confiner.findings[Backing.BUBBLEWRAP].reason == NO_BWRAP
-    if found.backing is None:
+    assert confiner.findings[SandboxBackendName.BUBBLEWRAP].reason == NO_BWRAP
+    if found.backend is None:
         pytest.skip(found.reason)
-    assert (found.backing, found.protection, found.exact) == (Backing.LANDLOCK, Protection.SOFT, True)
+    assert (found.backend, found.protection, found.exact) == (
+        SandboxBackendName.LANDLOCK,
+        Protection.SOFT,
+        True,
+    )
     assert found.reason == f"bubblewrap: {NO_BWRAP}"
     assert found.weaknesses == tuple(landlock.weaknesses(landlock.version()))
 
@@ -74,10 +82,14 @@ def test_without_a_helper_there_is_neither_bubblewrap_nor_a_witness() -> None:
     found = confiner.guarantees
     confiner.close()
 
-    assert confiner.findings[Backing.BUBBLEWRAP].reason == NO_COMPILER
-    if found.backing is None:
+    assert confiner.findings[SandboxBackendName.BUBBLEWRAP].reason == NO_COMPILER
+    if found.backend is None:
         pytest.skip(found.reason)
-    assert (found.backing, found.protection, found.exact) == (Backing.LANDLOCK, Protection.NONE, False)
+    assert (found.backend, found.protection, found.exact) == (
+        SandboxBackendName.LANDLOCK,
+        Protection.NONE,
+        False,
+    )
 
 
 @pytest.mark.parametrize("known", [0, landlock.LEAST - 1])
@@ -101,7 +113,7 @@ def test_a_machine_whose_calls_are_not_known_has_none(monkeypatch: pytest.Monkey
     monkeypatch.setattr(platform, "machine", lambda: "pdp11")
     confiner = Confiner(None)
 
-    assert reasons(confiner) == dict.fromkeys(Backing, "system calls of pdp11 are not known")
+    assert reasons(confiner) == dict.fromkeys(SandboxBackendName, "system calls of pdp11 are not known")
     with pytest.raises(SandboxUnavailable):
         confiner.confine(asked(ROOT), None)
     confiner.close()
@@ -112,18 +124,20 @@ def test_a_kernel_that_refuses_rulesets_is_believed(monkeypatch: pytest.MonkeyPa
     monkeypatch.setattr(landlock, "_BENEATH", 99)
     if landlock.version() < landlock.LEAST:
         pytest.skip("there is no Landlock here")
-    confiner = Confiner(None, only=Backing.LANDLOCK)
+    confiner = Confiner(None, only=SandboxBackendName.LANDLOCK)
 
-    assert reasons(confiner) == {Backing.LANDLOCK: "the kernel refuses a ruleset: Invalid argument"}
+    assert reasons(confiner) == {
+        SandboxBackendName.LANDLOCK: "the kernel refuses a ruleset: Invalid argument"
+    }
     confiner.close()
 
 
-@pytest.mark.parametrize("only", Backing)
-def test_only_the_way_that_was_chosen_is_tried(compiled: str, only: Backing) -> None:
+@pytest.mark.parametrize("only", SandboxBackendName)
+def test_only_the_way_that_was_chosen_is_tried(compiled: str, only: SandboxBackendName) -> None:
     confiner = Confiner(compiled, only=only)
 
     assert confiner.findings.keys() == {only}
-    assert confiner.guarantees.backing in (only, None)
+    assert confiner.guarantees.backend in (only, None)
     confiner.close()
 
 
@@ -165,7 +179,7 @@ def test_a_bubblewrap_that_does_not_work_says_why(
     """It is really run: being installed is not enough."""
     fake_bwrap(tmp_path, script)
     monkeypatch.setenv("PATH", str(tmp_path))
-    confiner = Confiner(compiled, only=Backing.BUBBLEWRAP)
+    confiner = Confiner(compiled, only=SandboxBackendName.BUBBLEWRAP)
     found = confiner.guarantees
     confiner.close()
 
@@ -178,7 +192,7 @@ def test_a_bubblewrap_that_hangs_does_not_work(
     """It visits every mount, and one of a dead server holds it up for as long as that is dead."""
     fake_bwrap(tmp_path, "exec /bin/sleep 1000")
     monkeypatch.setenv("PATH", str(tmp_path))
-    confiner = Confiner(compiled, only=Backing.BUBBLEWRAP, patience=0.3)
+    confiner = Confiner(compiled, only=SandboxBackendName.BUBBLEWRAP, patience=0.3)
     before = confiner.tried_out
 
     found = confiner.guarantees
@@ -205,7 +219,7 @@ def test_a_program_in_the_servers_own_directory_is_not_trusted(
     fake_bwrap(tmp_path, "exit 0")
     monkeypatch.setenv("PATH", str(tmp_path))
     monkeypatch.chdir(tmp_path)
-    confiner = Confiner(compiled, only=Backing.BUBBLEWRAP)
+    confiner = Confiner(compiled, only=SandboxBackendName.BUBBLEWRAP)
 
-    assert reasons(confiner) == {Backing.BUBBLEWRAP: NO_BWRAP}
+    assert reasons(confiner) == {SandboxBackendName.BUBBLEWRAP: NO_BWRAP}
     confiner.close()

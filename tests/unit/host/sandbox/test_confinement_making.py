@@ -15,7 +15,7 @@ import pytest
 from holdfast.errors import BadRequest, SandboxUnavailable
 from holdfast.host.sandbox import bubblewrap, landlock
 from holdfast.host.sandbox.confinement import Confiner
-from holdfast.sandbox import Access, Backing, Entry, Named, Pattern, Protection, Sandbox, Where
+from holdfast.sandbox import Access, Entry, Named, Pattern, Protection, Sandbox, SandboxBackendName, Where
 from holdfast.value import replace
 from tests.fakes.policies import ROOT, asked, told, workspace
 from tests.fakes.process import nothing_left_open, open_files
@@ -34,7 +34,7 @@ pytestmark = pytest.mark.usefixtures("nothing_left")
 
 
 def test_a_confinement_of_bubblewrap(sandboxes: Sandboxes, work: Path) -> None:
-    confiner = sandboxes(Backing.BUBBLEWRAP)
+    confiner = sandboxes(SandboxBackendName.BUBBLEWRAP)
 
     confinement = confiner.confine(workspace(work), None)
 
@@ -60,7 +60,7 @@ def test_a_confinement_of_bubblewrap(sandboxes: Sandboxes, work: Path) -> None:
 
 
 def test_a_confinement_of_landlock(sandboxes: Sandboxes, work: Path) -> None:
-    confiner = sandboxes(Backing.LANDLOCK)
+    confiner = sandboxes(SandboxBackendName.LANDLOCK)
 
     confinement = confiner.confine(workspace(work), None)
     plain = confiner.confine(asked(ROOT), None)
@@ -74,14 +74,16 @@ def test_a_confinement_of_landlock(sandboxes: Sandboxes, work: Path) -> None:
 
 
 def test_without_a_witness_nobody_needs_the_rules(sandboxes: Sandboxes) -> None:
-    confinement = sandboxes(Backing.LANDLOCK, witness=False).confine(asked(ROOT), None)
+    confinement = sandboxes(SandboxBackendName.LANDLOCK, witness=False).confine(asked(ROOT), None)
 
     assert (confinement.rules, confinement.witness, confinement.guard) == ((), False, False)
 
 
-@pytest.mark.parametrize("backing", Backing)
-def test_where_only_the_network_is_off_nothing_is_mounted(sandboxes: Sandboxes, backing: Backing) -> None:
-    confinement = sandboxes(backing).confine(Sandbox(None, network=False, cwd="/"), None)
+@pytest.mark.parametrize("backend", SandboxBackendName)
+def test_where_only_the_network_is_off_nothing_is_mounted(
+    sandboxes: Sandboxes, backend: SandboxBackendName
+) -> None:
+    confinement = sandboxes(backend).confine(Sandbox(None, network=False, cwd="/"), None)
 
     assert (confinement.wrapper, confinement.masks, confinement.rules, confinement.guard) == (
         None,
@@ -97,7 +99,7 @@ def test_a_protected_link_is_guarded_where_a_mount_cannot_cover_it(sandboxes: Sa
     (work / "real").mkdir()
     (work / ".git").symlink_to("real")
 
-    confinement = sandboxes(Backing.BUBBLEWRAP).confine(workspace(work), None)
+    confinement = sandboxes(SandboxBackendName.BUBBLEWRAP).confine(workspace(work), None)
 
     assert confinement.guard
     assert b"l%b/.git" % os.fsencode(work) in confinement.rules
@@ -109,7 +111,7 @@ def test_on_an_old_kernel_a_protected_link_is_refused_or_let_go(
     """A guard without the means to hand descriptors over would refuse every write."""
     (work / "real").mkdir()
     (work / ".git").symlink_to("real")
-    confiner = sandboxes(Backing.BUBBLEWRAP)
+    confiner = sandboxes(SandboxBackendName.BUBBLEWRAP)
     monkeypatch.setattr("platform.release", lambda: "5.8.0-generic")
 
     with pytest.raises(SandboxUnavailable, match="symbolic link"):
@@ -120,15 +122,15 @@ def test_on_an_old_kernel_a_protected_link_is_refused_or_let_go(
 def test_the_directory_for_temporary_files_is_the_commands_own(sandboxes: Sandboxes, work: Path) -> None:
     sandbox = asked(ROOT, Entry(Named(Where.TMPDIR), WRITE))
 
-    confinement = sandboxes(Backing.LANDLOCK).confine(sandbox, str(work))
+    confinement = sandboxes(SandboxBackendName.LANDLOCK).confine(sandbox, str(work))
 
     assert b"w%b" % os.fsencode(work) in confinement.rules
 
 
-@pytest.mark.parametrize("backing", Backing)
-def test_a_policy_that_makes_no_sense_is_refused(sandboxes: Sandboxes, backing: Backing) -> None:
+@pytest.mark.parametrize("backend", SandboxBackendName)
+def test_a_policy_that_makes_no_sense_is_refused(sandboxes: Sandboxes, backend: SandboxBackendName) -> None:
     with pytest.raises(BadRequest):
-        sandboxes(backing).confine(asked(ROOT, Entry(Pattern("/**"), DENY)), None)
+        sandboxes(backend).confine(asked(ROOT, Entry(Pattern("/**"), DENY)), None)
 
 
 # What Landlock cannot keep.
@@ -138,7 +140,9 @@ def test_what_landlock_cannot_deny_is_refused(sandboxes: Sandboxes, work: Path) 
     """And never run without."""
     for least in Protection:
         with pytest.raises(SandboxUnavailable) as caught:
-            sandboxes(Backing.LANDLOCK).confine(asked(ROOT, Entry(str(work), DENY), least=least), None)
+            sandboxes(SandboxBackendName.LANDLOCK).confine(
+                asked(ROOT, Entry(str(work), DENY), least=least), None
+            )
         assert caught.value.reason == f"Landlock cannot deny '{work}' inside of a place that can be read"
 
 
@@ -156,7 +160,7 @@ def test_what_landlock_cannot_deny_is_refused(sandboxes: Sandboxes, work: Path) 
 def test_names_inside_a_writable_place_are_protected_as_well_as_asked_or_it_is_refused(
     sandboxes: Sandboxes, work: Path, least: Protection, *, witness: bool, kept: bool
 ) -> None:
-    confiner = sandboxes(Backing.LANDLOCK, witness=witness)
+    confiner = sandboxes(SandboxBackendName.LANDLOCK, witness=witness)
     sandbox = workspace(work, least=least)
 
     if kept:
@@ -172,16 +176,18 @@ def test_bubblewrap_keeps_what_landlock_cannot(sandboxes: Sandboxes, work: Path)
     (work / "secret").mkdir()
     sandbox = workspace(work, Entry(str(work / "secret"), DENY), least=Protection.HARD)
 
-    assert f"{work}/secret" in told(sandboxes(Backing.BUBBLEWRAP).confine(sandbox, None))
+    assert f"{work}/secret" in told(sandboxes(SandboxBackendName.BUBBLEWRAP).confine(sandbox, None))
 
 
 # What is kept for the next command.
 
 
-@pytest.mark.parametrize("backing", Backing)
-def test_the_same_policy_has_the_same_descriptor(sandboxes: Sandboxes, backing: Backing, work: Path) -> None:
+@pytest.mark.parametrize("backend", SandboxBackendName)
+def test_the_same_policy_has_the_same_descriptor(
+    sandboxes: Sandboxes, backend: SandboxBackendName, work: Path
+) -> None:
     """To make one anew takes longer than to start the command."""
-    confiner = sandboxes(backing)
+    confiner = sandboxes(backend)
 
     first, second = confiner.confine(workspace(work), None), confiner.confine(workspace(work), None)
     other = confiner.confine(asked(ROOT), None)
@@ -191,7 +197,7 @@ def test_the_same_policy_has_the_same_descriptor(sandboxes: Sandboxes, backing: 
 
 def test_a_directory_that_is_another_gets_another_ruleset(sandboxes: Sandboxes, work: Path) -> None:
     """A ruleset is about what was there when it was made."""
-    confiner = sandboxes(Backing.LANDLOCK)
+    confiner = sandboxes(SandboxBackendName.LANDLOCK)
     before = confiner.confine(workspace(work), None)
     work.rename(work.with_name("old"))
     work.mkdir()
@@ -201,7 +207,7 @@ def test_a_directory_that_is_another_gets_another_ruleset(sandboxes: Sandboxes, 
 
 def test_no_more_are_kept_than_are_needed(sandboxes: Sandboxes, tmp_path: Path) -> None:
     """The oldest goes; who still has it keeps it."""
-    confiner = sandboxes(Backing.LANDLOCK)
+    confiner = sandboxes(SandboxBackendName.LANDLOCK)
     places = [tmp_path / str(number) for number in range(80)]
     for place in places:
         place.mkdir()
@@ -218,10 +224,10 @@ def test_no_more_are_kept_than_are_needed(sandboxes: Sandboxes, tmp_path: Path) 
     assert again.handed is not first.handed
 
 
-@pytest.mark.parametrize("backing", Backing)
-def test_what_is_large_is_not_kept(sandboxes: Sandboxes, backing: Backing, tmp_path: Path) -> None:
+@pytest.mark.parametrize("backend", SandboxBackendName)
+def test_what_is_large_is_not_kept(sandboxes: Sandboxes, backend: SandboxBackendName, tmp_path: Path) -> None:
     """A client says how large it is, and 64 of them are kept for as long as the server runs."""
-    confiner = sandboxes(backing)
+    confiner = sandboxes(backend)
     entries = []
     for number in range(400):
         (tmp_path / f"{number}-{'x' * 200}").touch()
@@ -234,9 +240,11 @@ def test_what_is_large_is_not_kept(sandboxes: Sandboxes, backing: Backing, tmp_p
         gc.collect()
 
 
-@pytest.mark.parametrize("backing", Backing)
-def test_nothing_is_left_when_it_is_closed(sandboxes: Sandboxes, backing: Backing, work: Path) -> None:
-    confiner = sandboxes(backing)
+@pytest.mark.parametrize("backend", SandboxBackendName)
+def test_nothing_is_left_when_it_is_closed(
+    sandboxes: Sandboxes, backend: SandboxBackendName, work: Path
+) -> None:
+    confiner = sandboxes(backend)
     with nothing_left_open():
         for _ in range(3):
             confiner.confine(workspace(work), None)
@@ -250,7 +258,7 @@ def test_nothing_is_left_when_it_is_closed(sandboxes: Sandboxes, backing: Backin
 
 def test_a_denied_file_is_covered_by_one_that_nobody_can_read(sandboxes: Sandboxes, work: Path) -> None:
     (work / "secret").touch()
-    confiner = sandboxes(Backing.BUBBLEWRAP)
+    confiner = sandboxes(SandboxBackendName.BUBBLEWRAP)
     sandbox = workspace(work, Entry(str(work / "secret"), DENY))
 
     words = told(confiner.confine(sandbox, None))
@@ -267,7 +275,7 @@ def test_a_denied_file_is_covered_by_one_that_nobody_can_read(sandboxes: Sandbox
 def test_if_somebody_takes_it_away_another_one_is_made(sandboxes: Sandboxes, work: Path) -> None:
     """Some hosts clean their directories for temporary files."""
     (work / "secret").touch()
-    confiner = sandboxes(Backing.BUBBLEWRAP)
+    confiner = sandboxes(SandboxBackendName.BUBBLEWRAP)
     sandbox = workspace(work, Entry(str(work / "secret"), DENY))
     words = told(confiner.confine(sandbox, None))
     first = Path(words[words.index(f"{work}/secret") - 1])
@@ -286,7 +294,7 @@ def test_it_is_where_the_command_cannot_write(
     other = work.with_name("other")
     other.mkdir()
     monkeypatch.setattr(bubblewrap, "places", lambda: [str(work), "/none", str(other)])
-    confiner = sandboxes(Backing.BUBBLEWRAP)
+    confiner = sandboxes(SandboxBackendName.BUBBLEWRAP)
 
     words = told(confiner.confine(workspace(work, Entry(str(work / "secret"), DENY)), None))
 
@@ -299,7 +307,7 @@ def test_where_everything_can_be_written_there_is_no_place_for_it(sandboxes: San
     sandbox = asked(Entry(Named(Where.ROOT), WRITE), Entry(str(work / "secret"), DENY))
 
     with pytest.raises(SandboxUnavailable, match="every place"):
-        sandboxes(Backing.BUBBLEWRAP).confine(sandbox, None)
+        sandboxes(SandboxBackendName.BUBBLEWRAP).confine(sandbox, None)
 
 
 def test_where_no_file_is_denied_there_is_none(
@@ -309,14 +317,14 @@ def test_where_no_file_is_denied_there_is_none(
     place.mkdir()
     monkeypatch.setattr(bubblewrap, "places", lambda: [str(place)])
 
-    sandboxes(Backing.BUBBLEWRAP).confine(workspace(work), None)
+    sandboxes(SandboxBackendName.BUBBLEWRAP).confine(workspace(work), None)
 
     assert list(place.iterdir()) == []
 
 
 def test_many_threads_may_ask_for_confinements(sandboxes: Sandboxes, tmp_path: Path) -> None:
     """Each request is answered in a thread of its own."""
-    confiner = sandboxes(Backing.LANDLOCK)
+    confiner = sandboxes(SandboxBackendName.LANDLOCK)
     places = [tmp_path / str(number) for number in range(70)]
     for place in places:
         place.mkdir()
