@@ -37,7 +37,7 @@ def compiled(tmp_path_factory: pytest.TempPathFactory) -> str:
 
 @pytest.fixture
 def sandboxes(compiled: str) -> Iterator[Callable[..., Confiner]]:
-    """Makes confinements of one rung, or skips the test where there is no such rung."""
+    """Makes confiners with one sandbox backend, or skips the test where that does not work."""
     made: list[Confiner] = []
 
     def make(backend: SandboxBackendName, *, witness: bool = True) -> Confiner:
@@ -63,7 +63,7 @@ def wrapped(sandboxes: Callable[..., Confiner]) -> Callable[..., Confinement]:
 
 @pytest.fixture
 def locked(sandboxes: Callable[..., Confiner]) -> Callable[..., Confinement]:
-    """The same of Landlock, with a witness."""
+    """Makes confinements of Landlock, with a witness: everything can be read, if nothing else is said."""
     confiner = sandboxes(SandboxBackendName.LANDLOCK)
     return lambda *entries: confiner.confine(Sandbox(entries or (READ_ALL,), network=False, cwd="/"), None)
 
