@@ -14,11 +14,11 @@ from typing import TypeVar
 from holdfast.config import FileLimits, SandboxLimits
 from holdfast.errors import FileFailed, Forbidden
 from holdfast.files import DirEntry, FileMetadata, OpenFile, Purpose, Walk, WalkTerms
+from holdfast.host.environ import to_bytes, to_text
 from holdfast.host.files import blocks, copying, listing, making, removal, watch, whole
 from holdfast.host.files.resolver import Resolver
 from holdfast.host.sandbox.rules import enclosed, resolve
 from holdfast.host.sandbox.search import Search
-from holdfast.host.text import to_bytes, to_text
 from holdfast.poller import Poller
 from holdfast.principal import is_below
 from holdfast.sandbox import Sandbox

@@ -1,4 +1,4 @@
-"""The environment of a child, computed from a policy (pure)."""
+"""The environment of a child, computed from a policy, and the bytes that its text stands for (pure)."""
 
 from __future__ import annotations
 
@@ -177,3 +177,17 @@ class Environment:
 def _key(policy: EnvironmentPolicy) -> object:
     """All of a policy that does not add anything."""
     return policy.inherit, policy.ignore_default_excludes, policy.exclude, policy.include_only
+
+
+# Text and bytes.  The locale of the server must not change what a child sees, so text is always UTF-8, and
+# bytes that are not UTF-8 are carried as lone surrogates.
+
+
+def to_bytes(text: str) -> bytes:
+    """Return the bytes of a variable, an argument or a path."""
+    return text.encode("utf-8", "surrogateescape")
+
+
+def to_text(data: bytes) -> str:
+    """Return the text that stands for the bytes of a variable, an argument or a path."""
+    return data.decode("utf-8", "surrogateescape")

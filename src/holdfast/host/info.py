@@ -9,8 +9,8 @@ import pwd
 from holdfast import __version__
 from holdfast.model import HostInfo
 
+from .environ import to_text
 from .spawn import login_shell
-from .text import to_text
 
 
 def own_environment() -> dict[str, str]:

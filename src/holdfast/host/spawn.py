@@ -20,14 +20,13 @@ from holdfast.sandbox import Guarantees
 from holdfast.value import replace
 
 from .child import ShimChild
-from .environ import Environment
+from .environ import Environment, to_bytes
 from .failure import diagnosis, failed, refusal
 from .groups import Group, Groups
 from .limits import Kept, resource_limits
 from .orders import Report, StartOrder
 from .pty import open_terminal
 from .shim import ForkServer
-from .text import to_bytes
 
 if TYPE_CHECKING:
     from .sandbox.confinement import Confinement, Confiner

@@ -10,7 +10,7 @@ from collections.abc import Iterator
 
 from holdfast.errors import TooManyEntries
 from holdfast.files import DirEntry, Walk, WalkEntry, WalkError, WalkTerms
-from holdfast.host.text import to_text
+from holdfast.host.environ import to_text
 from holdfast.value import record
 
 from . import procfs

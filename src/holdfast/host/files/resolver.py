@@ -22,7 +22,7 @@ import stat
 from collections.abc import Iterator
 
 from holdfast.errors import FileRefused
-from holdfast.host.text import to_text
+from holdfast.host.environ import to_text
 from holdfast.sandbox import Access, Rules
 from holdfast.value import value
 
