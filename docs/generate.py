@@ -122,7 +122,7 @@ def fixed_limits() -> str:
     from holdfast.engine import looking, watchdog
     from holdfast.engine.output import READ_SIZE
     from holdfast.files import MOST_MISSING, MOST_MISSING_BYTES
-    from holdfast.host import holding, look, orders, tree
+    from holdfast.host import holding, orders, tree
     from holdfast.host.files import watch
     from holdfast.host.sandbox import confinement
     from holdfast.wire.complaint import _MOST_CHECKED, _MOST_QUOTED, _MOST_VISITED
@@ -173,7 +173,7 @@ def fixed_limits() -> str:
         (
             "Looks at trees at once",
             f"{looking._THREADS}",
-            f"Threads, for trees of which a glance shows too little. A look ends after {look._SECONDS:g} s.",
+            f"Threads, for trees of which a glance shows too little. A look ends after {tree._SECONDS:g} s.",
         ),
         (
             "Looks at a tree with sampled limits",

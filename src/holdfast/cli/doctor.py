@@ -17,12 +17,12 @@ from collections.abc import Iterator, Mapping, Sequence
 from holdfast import __version__
 from holdfast.config import MIB
 from holdfast.errors import HostUnfit
-from holdfast.host import proc
 from holdfast.host.files.kernel import IN_CREATE, Inotify
 from holdfast.host.info import host_info
 from holdfast.host.sandbox.backends import SandboxProbe
 from holdfast.host.sandbox.confinement import Confiner
 from holdfast.host.shim import PROGRAM, compiled
+from holdfast.host.tree import check_proc
 from holdfast.value import value
 
 from .options import wants_json
@@ -203,7 +203,7 @@ def _kernel() -> Finding:
 
 def _proc() -> Finding:
     try:
-        proc.check()
+        check_proc()
         trial = TrialResult(True, "tells of processes")
     except HostUnfit as error:
         trial = TrialResult(False, error.reason)

@@ -11,9 +11,8 @@ from typing import TYPE_CHECKING, Protocol
 from holdfast.errors import SpawnFailed
 from holdfast.host.holding import Ends, Pulse
 from holdfast.host.limits import NO_LIMITS, Kept
-from holdfast.host.look import Look
 from holdfast.host.orders import Report
-from holdfast.host.tree import Load
+from holdfast.host.tree import Load, Look
 from holdfast.model import Spec, Stream
 from holdfast.sandbox import Guarantees
 

@@ -17,9 +17,8 @@ from functools import partial
 from typing import TYPE_CHECKING, Protocol
 
 from holdfast.host.holding import Ends, ends_of
-from holdfast.host.look import glance
 from holdfast.host.orders import News, Report
-from holdfast.host.tree import Load
+from holdfast.host.tree import Load, glance
 from holdfast.model import Limits, Usage
 from holdfast.poller import Poller
 

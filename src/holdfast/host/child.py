@@ -16,9 +16,9 @@ from . import tree
 from .groups import Group
 from .holding import Ends, Pulse, holders, pulse
 from .limits import NO_LIMITS, Kept
-from .look import Look
 from .orders import News, Report
 from .shim import NO_SHIM, Shim
+from .tree import Look
 
 if TYPE_CHECKING:
     from .sandbox.confinement import ConfinedCommand

@@ -11,8 +11,7 @@ from collections.abc import Iterable, Iterator, Sequence
 
 from holdfast.value import value
 
-from .look import Look
-from .tree import family, stat_of, threads_of
+from .tree import Look, family, stat_of, threads_of
 
 _MOST_HOLDERS = 64
 """Processes that are named as holders of an output."""

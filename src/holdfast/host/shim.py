@@ -16,7 +16,7 @@ from collections.abc import Sequence
 
 from holdfast.errors import HostUnfit
 
-from . import proc
+from . import tree
 from .orders import INLINE_MOST, KILL, LOST, REPORT_MOST, VERSION, Report, StartOrder, release, signal
 
 PROGRAM = os.path.join(os.path.dirname(os.path.abspath(__file__)), "fork_server")
@@ -187,7 +187,7 @@ class ForkServer:
         """
         if self._socket is not None:
             return
-        proc.check()
+        tree.check_proc()
         ours, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
         try:
             self._pid = self._launch(theirs.fileno())

@@ -1,4 +1,4 @@
-"""Everybody below a process, as the kernel shows it: who they are and what they use.
+"""Everybody below a process, as ``/proc`` shows it: who they are, what they use, and signals to them.
 
 How many there are is theirs to decide: each look has its bounds, and goes no further.
 """
@@ -6,14 +6,29 @@ How many there are is theirs to decide: each look has its bounds, and goes no fu
 from __future__ import annotations
 
 import contextlib
+import errno
 import os
 import signal as signals
+import time
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from functools import cache
 
+from holdfast.errors import HostUnfit
 from holdfast.value import value
 
-from .look import Look
+_NO_ROOM = (errno.EMFILE, errno.ENFILE, errno.ENOMEM)
+"""What the system says of descriptors or memory that are used up."""
+
+_FIX = "without our own no process could be ended: mount -t proc proc"
+
+_GLANCE = 32
+"""Entries of a look that somebody waits for: each takes about ten microseconds."""
+
+_ENTRIES = 1 << 20
+"""Entries of a look that nobody waits for."""
+
+_SECONDS = 1.0
+"""What such a look may take: others wait for its thread."""
 
 _MOST = 4096
 """Processes of one tree that are looked at."""
@@ -29,6 +44,85 @@ _STARTED_AT = 19
 
 _PAGE = os.sysconf("SC_PAGE_SIZE")
 _TICK_US = 1_000_000 // os.sysconf("SC_CLK_TCK")
+
+
+# Whether there is anything to look at.
+
+
+def check_proc(place: str = "/proc") -> None:
+    """See that our own process is there, under the number that we know it by.
+
+    In an empty ``/proc`` nobody is to be found, and in that of another PID namespace
+    the numbers are those of others: a tree would look as if it had ended, or a
+    stranger as if it were of the tree.
+
+    Raises:
+        HostUnfit: It is not so.
+        OSError: That cannot be seen now.
+    """
+    try:
+        number = os.readlink(f"{place}/self")
+        with open(f"{place}/self/status", "rb") as file:
+            status = dict(line.split(b":", 1) for line in file if b":" in line)
+    except OSError as error:
+        if error.errno in _NO_ROOM:
+            raise
+        raise HostUnfit(f"{place} cannot be read: {error.strerror}; {_FIX} {place}") from error
+    # One number for each namespace from that of the mount down to ours: ours must be the first.
+    numbers = status.get(b"NSpid", number.encode()).split()
+    if number != str(os.getpid()) or len(numbers) != 1:
+        raise HostUnfit(f"{place} is that of another PID namespace; {_FIX} {place}")
+
+
+# How far one look may go.
+
+
+class Look:
+    """The bounds of one look.  One thread looks, and another may call ``give_up``."""
+
+    __slots__ = ("_deadline", "_left", "_seconds", "cut", "given_up")
+
+    def __init__(self, entries: int = _ENTRIES, seconds: float = _SECONDS) -> None:
+        self._left = entries
+        self._seconds = seconds
+        self._deadline: float | None = None
+        self.cut = False
+        """Whether there was more than may be looked at."""
+        self.given_up = False
+        """Whether nobody wants to know any more."""
+
+    def take(self, entries: int = 1) -> bool:
+        """Whether so many more entries may be looked at."""
+        now = time.monotonic()
+        if self._deadline is None:
+            # Now, and not when it was asked for: until here it may have waited for a thread.
+            self._deadline = now + self._seconds
+        self._left -= entries
+        if self._left < 0 or now >= self._deadline or self.given_up:
+            self.cut = True
+        return not self.cut
+
+    def failed(self, error: OSError) -> None:
+        """Something could not be looked at: it has ended, is another user's, or there was no room for it."""
+        if error.errno in _NO_ROOM:
+            self.cut = True
+
+    @property
+    def took(self) -> float:
+        """Seconds since the first entry."""
+        return 0.0 if self._deadline is None else time.monotonic() - self._deadline + self._seconds
+
+    def give_up(self) -> None:
+        """Have it end soon.  May be called twice, also after its end."""
+        self.given_up = True
+
+
+def glance() -> Look:
+    """A look that takes a fraction of a millisecond, whoever is looked at."""
+    return Look(_GLANCE)
+
+
+# Who is there, and what they use.
 
 
 @value
