@@ -88,7 +88,7 @@ class _Children:
     def equip(self) -> Spawner:
         """Return the spawner that enforces limits and sandboxes."""
         if self._full is None:
-            from holdfast.host.groups import find_groups
+            from holdfast.host.limits import find_groups
             from holdfast.host.sandbox.confinement import Confiner
 
             self._full = Spawner(

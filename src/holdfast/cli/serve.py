@@ -19,8 +19,8 @@ from holdfast.dialects.endpoints import AutoEndpoint, Services, find_row
 from holdfast.engine.local import LocalBackend
 from holdfast.errors import HostUnfit
 from holdfast.host.environ import Environment
-from holdfast.host.groups import find_groups
 from holdfast.host.info import host_info, own_environment
+from holdfast.host.limits import find_groups
 from holdfast.host.sandbox.confinement import Confiner
 from holdfast.host.shim import ForkServer, compiled
 from holdfast.host.spawn import Spawner

@@ -13,9 +13,8 @@ from holdfast.model import Stream
 from holdfast.value import replace
 
 from . import tree
-from .groups import Group
 from .holding import Ends, Pulse, holders, pulse
-from .limits import NO_LIMITS, Kept
+from .limits import NO_LIMITS, Group, Kept
 from .orders import News, Report
 from .shim import NO_SHIM, Shim
 from .tree import Look

@@ -22,8 +22,7 @@ from holdfast.value import replace
 from .child import ShimChild
 from .environ import Environment, to_bytes
 from .failure import diagnosis, failed, refusal
-from .groups import Group, Groups
-from .limits import Kept, resource_limits
+from .limits import Group, Groups, Kept, resource_limits
 from .orders import Report, StartOrder
 from .pty import open_terminal
 from .shim import ForkServer

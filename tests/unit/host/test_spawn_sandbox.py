@@ -14,7 +14,7 @@ import pytest
 from holdfast.errors import BadRequest, Fault, SandboxUnavailable, SpawnFailed
 from holdfast.host.child import ShimChild
 from holdfast.host.environ import Environment
-from holdfast.host.groups import find_groups
+from holdfast.host.limits import find_groups
 from holdfast.host.orders import News
 from holdfast.host.sandbox.bubblewrap import _file
 from holdfast.host.sandbox.confinement import Confiner, Held
