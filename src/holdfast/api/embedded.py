@@ -41,7 +41,7 @@ if TYPE_CHECKING:
     from holdfast.files import Files
     from holdfast.host.child import ShimChild
     from holdfast.host.sandbox.confinement import Confinement
-    from holdfast.host.sandbox.search import Search
+    from holdfast.host.sandbox.search import PolicySearch
     from holdfast.sandbox import Guarantees
 
 _CLOSED = 30.0
@@ -113,7 +113,7 @@ class _Children:
     def settle(self, spec: Spec) -> Spec:
         return self._plain.settle(spec)
 
-    def confine(self, spec: Spec, search: Search | None = None) -> Confinement | None:
+    def confine(self, spec: Spec, search: PolicySearch | None = None) -> Confinement | None:
         assert self._full is not None  # Called in a thread, where it must not be set up.
         return self._full.confine(spec, search)
 

@@ -18,7 +18,7 @@ from holdfast.sandbox import Guarantees
 
 if TYPE_CHECKING:
     from holdfast.host.sandbox.confinement import ConfinedCommand, Confinement
-    from holdfast.host.sandbox.search import Search
+    from holdfast.host.sandbox.search import PolicySearch
 
 
 class Child(Protocol):
@@ -121,7 +121,7 @@ class Children(Protocol):
     def settle(self, spec: Spec) -> Spec:
         """Replace the policy of a spec by the variables that it comes to.  May be called in a thread."""
 
-    def confine(self, spec: Spec, search: Search | None = None) -> Confinement | None:
+    def confine(self, spec: Spec, search: PolicySearch | None = None) -> Confinement | None:
         """Make its sandbox ready.  May be called in a thread, and takes as long as ``search`` allows.
 
         Raises:

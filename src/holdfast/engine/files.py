@@ -18,7 +18,7 @@ from holdfast.host.environ import to_bytes, to_text
 from holdfast.host.files import blocks, copying, listing, making, removal, watch, whole
 from holdfast.host.files.resolver import Resolver
 from holdfast.host.sandbox.rules import enclosed, resolve
-from holdfast.host.sandbox.search import Search
+from holdfast.host.sandbox.search import PolicySearch
 from holdfast.poller import Poller
 from holdfast.principal import is_below
 from holdfast.sandbox import Sandbox
@@ -60,7 +60,7 @@ class LocalFiles:
     ) -> bytes | OpenFile:
         self._check(path)
 
-        def work(search: Search) -> bytes | int:
+        def work(search: PolicySearch) -> bytes | int:
             resolver = self._resolver(sandbox, search, follow=follow)
             return whole.read(resolver, to_bytes(path), at_once=at_once, limit=self._limits.read_bytes)
 
@@ -114,7 +114,7 @@ class LocalFiles:
     async def open(self, path: str, purpose: Purpose, *, sandbox: Sandbox | None = None) -> OpenFile:
         self._check(path)
 
-        def work(search: Search) -> int:
+        def work(search: PolicySearch) -> int:
             return whole.open_for(self._resolver(sandbox, search), to_bytes(path), purpose)
 
         return LocalFile(await self._look(work, _let_go), self.workers)
@@ -159,20 +159,20 @@ class LocalFiles:
     ) -> T:
         self._check(path)
 
-        def do(search: Search) -> T:
+        def do(search: PolicySearch) -> T:
             return work(self._resolver(sandbox, search, follow=follow), to_bytes(path), *facts)
 
         return await self._look(do)
 
-    async def _look(self, work: Callable[[Search], T], undo: Callable[[T], None] | None = None) -> T:
+    async def _look(self, work: Callable[[PolicySearch], T], undo: Callable[[T], None] | None = None) -> T:
         """The result of something that may have to find out first what a sandbox means."""
-        search = Search(self._sandbox_limits)
+        search = PolicySearch(self._sandbox_limits)
         try:
             return await self._run(partial(work, search), undo)
         finally:
             search.give_up()  # If nobody waits any more the thread is needed elsewhere.
 
-    def _resolver(self, sandbox: Sandbox | None, search: Search, *, follow: bool = True) -> Resolver:
+    def _resolver(self, sandbox: Sandbox | None, search: PolicySearch, *, follow: bool = True) -> Resolver:
         """In a thread, because the rules depend on what is on the disk."""
         rules = None
         if sandbox is not None and sandbox.entries is not None:

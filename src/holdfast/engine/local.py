@@ -174,9 +174,9 @@ class LocalBackend:
         return process
 
     async def _confine(self, spec: Spec) -> Confinement | None:
-        from holdfast.host.sandbox.search import Search
+        from holdfast.host.sandbox.search import PolicySearch
 
-        search = Search(self._sandbox_limits)
+        search = PolicySearch(self._sandbox_limits)
         try:
             return await self.files.workers.run(partial(self._children.confine, spec, search))
         finally:

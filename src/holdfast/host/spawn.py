@@ -29,7 +29,7 @@ from .shim import ForkServer
 
 if TYPE_CHECKING:
     from .sandbox.confinement import Confinement, Confiner
-    from .sandbox.search import Search
+    from .sandbox.search import PolicySearch
 
 DEFAULT_PATH = b"/usr/local/bin:/bin:/usr/bin"
 """For a child whose environment has no PATH at all."""
@@ -92,7 +92,7 @@ class Spawner:
         env = self._environment.child(spec.env_policy, spec.env, spec.variables)
         return replace(spec, env=env, env_policy=None)
 
-    def confine(self, spec: Spec, search: Search | None = None) -> Confinement | None:
+    def confine(self, spec: Spec, search: PolicySearch | None = None) -> Confinement | None:
         """What the sandbox of ``spec`` comes to.  It asks the disk, for as long as ``search`` allows.
 
         Raises:

@@ -19,7 +19,7 @@ from holdfast.engine.workers import Workers
 from holdfast.errors import FileFailed, FileRefused, Forbidden
 from holdfast.files import DirEntry, Purpose, WalkTerms
 from holdfast.host.files import blocks, watch
-from holdfast.host.sandbox.search import Search
+from holdfast.host.sandbox.search import PolicySearch
 from holdfast.sandbox import Access, Entry, Rules, Sandbox
 from tests.fakes.file_talk import local_files
 from tests.fakes.process import eventually
@@ -76,7 +76,7 @@ async def test_a_call_that_is_given_up_no_longer_looks_for_what_its_sandbox_mean
 ) -> None:
     looks = threading.Semaphore(0)
 
-    def endless(sandbox: Sandbox, tmpdir: str | None, search: Search) -> Rules:
+    def endless(sandbox: Sandbox, tmpdir: str | None, search: PolicySearch) -> Rules:
         while True:
             looks.release()
             search.check()

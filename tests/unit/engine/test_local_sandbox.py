@@ -16,7 +16,7 @@ from holdfast.errors import BadRequest, LimitReached, SandboxUnavailable
 from holdfast.host.environ import Environment
 from holdfast.host.info import host_info
 from holdfast.host.sandbox.confinement import Confinement, Confiner
-from holdfast.host.sandbox.search import Search
+from holdfast.host.sandbox.search import PolicySearch
 from holdfast.host.shim import compiled
 from holdfast.host.spawn import Spawner
 from holdfast.model import Denied, Kind, Spec
@@ -151,7 +151,7 @@ class Endless(Spawner):
         super().__init__(Environment({}))
         self.looks = threading.Semaphore(0)
 
-    def confine(self, spec: Spec, search: Search | None = None) -> Confinement | None:
+    def confine(self, spec: Spec, search: PolicySearch | None = None) -> Confinement | None:
         assert search is not None
         while True:
             self.looks.release()

@@ -19,7 +19,7 @@ from holdfast.value import value
 from .backends import SANDBOX_BACKENDS, SandboxBackendRow, SandboxProbe, SandboxServices
 from .filter import MACHINES
 from .rules import resolve
-from .search import Search
+from .search import PolicySearch
 from .trial import PATIENCE, Trial
 
 _KEEPERS = 2
@@ -214,7 +214,9 @@ class Confiner:
             reasons.append(f"{name}: {self._findings[name].reason}")
         return Guarantees(None, reason="; ".join(reasons))
 
-    def confine(self, sandbox: Sandbox, tmpdir: str | None, search: Search | None = None) -> Confinement:
+    def confine(
+        self, sandbox: Sandbox, tmpdir: str | None, search: PolicySearch | None = None
+    ) -> Confinement:
         """Return what keeps ``sandbox``.  Asks the disk, for as long as ``search`` allows.
 
         Args:

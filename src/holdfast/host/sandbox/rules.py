@@ -10,8 +10,7 @@ from holdfast.errors import BadRequest
 from holdfast.sandbox import Access, Entry, Named, Pattern, Rule, Rules, Sandbox, Where
 from holdfast.value import replace
 
-from .patterns import expand
-from .search import Search
+from .search import PolicySearch, expand
 
 PROTECTED = (".git", ".agents", ".codex", ".aws")
 """Names directly below a writable place that stay as they are: who writes them can do more than it seems."""
@@ -24,7 +23,7 @@ EVERYTHING = Rules([Rule("/", Access.WRITE)])
 READ_ONLY = Rules([Rule("/", Access.READ)])
 
 
-def resolve(sandbox: Sandbox, tmpdir: str | None, search: Search | None = None) -> Rules:
+def resolve(sandbox: Sandbox, tmpdir: str | None, search: PolicySearch | None = None) -> Rules:
     """What may be done where.  It asks the disk, and may take as long as that does.
 
     Args:
@@ -38,7 +37,7 @@ def resolve(sandbox: Sandbox, tmpdir: str | None, search: Search | None = None) 
     """
     if sandbox.entries is None:
         return EVERYTHING
-    search = search or Search()
+    search = search or PolicySearch()
     search.begin(sandbox)
     found: dict[str, Rule] = {}
     guards: list[Rule] = []
@@ -89,7 +88,7 @@ def _rank(access: Access) -> int:
     return 3 if access is Access.DENY else access
 
 
-def _paths(entry: Entry, sandbox: Sandbox, tmpdir: str | None, search: Search) -> Iterator[str]:
+def _paths(entry: Entry, sandbox: Sandbox, tmpdir: str | None, search: PolicySearch) -> Iterator[str]:
     match entry.place:
         case Pattern(text=text) if entry.access is Access.DENY:
             yield from expand(text, sandbox.cwd, sandbox.pattern_depth, search)
