@@ -14,8 +14,8 @@ from holdfast.backend import Packed
 from holdfast.config import MIB, EngineLimits, EnvironmentLimits, FileLimits, HttpLimits, SandboxLimits
 from holdfast.errors import Fault, LimitReached
 from holdfast.host import environ
-from holdfast.host.failure import failed
 from holdfast.host.info import own_environment
+from holdfast.host.spawn import failed
 from holdfast.model import HostInfo, Leftovers, Spec
 from holdfast.poller import Poller
 from holdfast.principal import ANYBODY, Identity, Principal
