@@ -7,7 +7,7 @@ import os
 
 from holdfast.errors import FileRefused
 
-from .places import failure
+from .paths import failure
 
 _END = 2**63 - 1
 """The kernel counts bytes of files with a sign."""

@@ -12,9 +12,8 @@ from holdfast.errors import FileRefused
 from holdfast.sandbox import Access
 
 from .making import make_all, make_one
-from .places import check_length, failure, join, real_path, split
+from .paths import check_length, failure, join, open_beneath, real_path, split
 from .resolver import Resolver, Spot
-from .walking import open_beneath
 from .whole import write_all
 
 _STEP = 1 << 30

@@ -14,7 +14,7 @@ from holdfast.host.environ import to_text
 from holdfast.value import record
 
 from . import procfs
-from .places import join, real_path
+from .paths import join, real_path
 from .resolver import Resolver
 
 _ITEM = 64

@@ -10,7 +10,7 @@ import stat
 from holdfast.errors import FileUnsupported
 from holdfast.sandbox import Access
 
-from .places import failure
+from .paths import failure
 from .resolver import Resolver, Spot
 
 _DIRECTORY = os.O_PATH | os.O_DIRECTORY | os.O_CLOEXEC

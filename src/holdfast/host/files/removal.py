@@ -10,7 +10,7 @@ from itertools import islice
 from holdfast.errors import FileRefused, FileUnsupported
 from holdfast.sandbox import Access
 
-from .places import failure, join, real_path
+from .paths import failure, join, real_path
 from .resolver import Resolver, Spot
 
 _BATCH = 1000

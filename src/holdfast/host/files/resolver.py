@@ -26,9 +26,20 @@ from holdfast.host.environ import to_text
 from holdfast.sandbox import Access, Rules
 from holdfast.value import value
 
-from . import kernel, procfs, sticky
-from .places import check_length, failure, join, real_path, split
-from .walking import MOST_LINKS, open_beneath, open_path, visible
+from . import kernel, procfs
+from .paths import (
+    MOST_LINKS,
+    check_length,
+    failure,
+    join,
+    may_follow,
+    may_write,
+    open_beneath,
+    open_path,
+    real_path,
+    split,
+    visible,
+)
 
 _PATH = os.O_PATH | os.O_CLOEXEC
 _DIRECTORY = _PATH | os.O_DIRECTORY
@@ -302,7 +313,7 @@ class Resolver:
                 facts = os.fstat(found)
             self.inspect(found, Access.WRITE)
             self._check_kind(facts, told)
-            if not sticky.may_write(os.fstat(spot.directory), facts):
+            if not may_write(os.fstat(spot.directory), facts):
                 raise failure(errno.EACCES)
             fd = self.reopen(found, os.O_WRONLY | flags)
         finally:
@@ -331,7 +342,7 @@ class Resolver:
     def _follow(self, spot: Spot, link: int, stack: contextlib.ExitStack) -> Spot:
         """Where a link leads to, as another name in another directory."""
         self.check_spot(spot, Access.READ)
-        if not sticky.may_follow(os.fstat(spot.directory), os.fstat(link)):
+        if not may_follow(os.fstat(spot.directory), os.fstat(link)):
             raise failure(errno.EACCES)
         target = os.readlink(b"", dir_fd=link).rstrip(b"/")
         directory, _, name = target.rpartition(b"/")

@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 from holdfast.files import MOST_MISSING
 
 from . import kernel
-from .places import failure
+from .paths import failure
 
 MOST_NAMES = 64
 """Names of one path, as in the reference: each directory of it is watched."""

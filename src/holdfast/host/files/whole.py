@@ -10,7 +10,7 @@ from holdfast.errors import FileRefused
 from holdfast.files import FileMetadata, Purpose
 
 from . import kernel
-from .places import failure, real_path
+from .paths import failure, real_path
 from .resolver import Resolver
 
 _STEP = 1 << 20

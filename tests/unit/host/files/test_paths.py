@@ -1,4 +1,4 @@
-"""Ways to a path, beside what the kernel makes of the same path."""
+"""Paths in bytes, the ways to what they name beside what the kernel makes of them, and shared directories."""
 
 from __future__ import annotations
 
@@ -10,8 +10,8 @@ from pathlib import Path
 
 import pytest
 
-from holdfast.host.files import kernel, sticky
-from holdfast.host.files.walking import follow_links, open_path
+from holdfast.host.files import kernel, paths
+from holdfast.host.files.paths import failure, follow_links, join, open_path, real_path, split
 from tests.fakes.process import nothing_left_open
 from tests.fakes.rules import fails, raw
 
@@ -22,6 +22,38 @@ Way = Callable[..., int]
 def _nothing_left() -> Iterator[None]:
     with nothing_left_open():
         yield
+
+
+# Paths.
+
+
+@pytest.mark.parametrize(
+    ("path", "directory", "name"), [(b"/a/b", b"/a", b"b"), (b"/a", b"/", b"a"), (b"/", b"/", b"")]
+)
+def test_a_path_is_a_directory_and_a_name(path: bytes, directory: bytes, name: bytes) -> None:
+    assert split(path) == (directory, name)
+    assert join(directory, name) == path
+
+
+def test_an_open_file_knows_where_it_is(tmp_path: Path) -> None:
+    (tmp_path / "f").touch()
+    fd = os.open(tmp_path / "f", os.O_PATH)
+    (tmp_path / "f").rename(tmp_path / "g")
+
+    assert real_path(fd) == raw(tmp_path.resolve() / "g")
+
+    (tmp_path / "g").unlink()
+    with fails(errno.ENOENT):
+        real_path(fd)
+    os.close(fd)
+
+
+def test_a_failure_is_the_systems() -> None:
+    with fails(errno.EROFS):
+        raise failure(errno.EROFS)
+
+
+# Ways.
 
 
 @pytest.fixture
@@ -130,8 +162,68 @@ def test_a_kernel_that_cannot_do_it_at_once_is_helped(place: Path, monkeypatch: 
 def test_a_link_that_the_kernel_would_not_follow_is_not_followed(
     place: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(sticky, "may_follow", lambda directory, link: False)
+    monkeypatch.setattr(paths, "may_follow", lambda directory, link: False)
 
     with fails(errno.EACCES):
         open_path(raw(place / "far"))
     os.close(open_path(raw(place / "far"), last=False))
+
+
+# Directories that everybody may write to.
+
+US, BOB, EVE = os.geteuid(), 4711, 4712
+SHARED, GROUP, OURS, NOT_STICKY = 0o41777, 0o41775, 0o41755, 0o40777
+
+
+def facts(mode: int, uid: int) -> os.stat_result:
+    return os.stat_result((mode, 0, 0, 0, uid, 0, 0, 0, 0, 0))
+
+
+def strict(monkeypatch: pytest.MonkeyPatch, level: int) -> None:
+    monkeypatch.setattr(paths, "strictness", lambda setting: level)
+
+
+@pytest.mark.parametrize(
+    ("level", "mode", "owner", "link", "expected"),
+    [
+        (1, SHARED, EVE, BOB, False),
+        (1, SHARED, EVE, US, True),
+        (1, SHARED, BOB, BOB, True),
+        (1, GROUP, EVE, BOB, True),
+        (1, NOT_STICKY, EVE, BOB, True),
+        (0, SHARED, EVE, BOB, True),
+    ],
+)
+def test_nobody_falls_into_a_link_that_somebody_else_has_put_there(
+    monkeypatch: pytest.MonkeyPatch, level: int, mode: int, owner: int, link: int, *, expected: bool
+) -> None:
+    strict(monkeypatch, level)
+
+    assert paths.may_follow(facts(mode, owner), facts(0o120777, link)) is expected
+
+
+@pytest.mark.parametrize(
+    ("level", "mode", "owner", "file", "expected"),
+    [
+        (1, SHARED, EVE, BOB, False),
+        (1, SHARED, EVE, US, True),
+        (1, SHARED, BOB, BOB, True),
+        (1, GROUP, EVE, BOB, True),
+        (2, GROUP, EVE, BOB, False),
+        (2, OURS, EVE, BOB, True),
+        (1, NOT_STICKY, EVE, BOB, True),
+        (0, SHARED, EVE, BOB, True),
+    ],
+)
+def test_nobody_writes_to_a_file_that_somebody_else_has_put_there(
+    monkeypatch: pytest.MonkeyPatch, level: int, mode: int, owner: int, file: int, *, expected: bool
+) -> None:
+    strict(monkeypatch, level)
+
+    assert paths.may_write(facts(mode, owner), facts(0o100666, file)) is expected
+
+
+def test_the_kernel_is_asked_how_strict_it_is() -> None:
+    with open("/proc/sys/fs/protected_symlinks") as file:
+        assert paths.strictness("protected_symlinks") == int(file.read())
+    assert paths.strictness("no_such_setting") == 2

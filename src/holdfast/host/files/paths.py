@@ -1,4 +1,4 @@
-"""Ways to a path: without links, or with them for whoever is bound by rules and sees no processes.
+"""Paths in bytes, and the ways to what they name: without links, or with them for whoever is bound by rules.
 
 procfs has links that lead to whatever a process has open, wherever that is: into
 other namespaces, and past every rule about paths.  So no link of procfs is followed,
@@ -10,9 +10,12 @@ from __future__ import annotations
 import errno
 import os
 import stat
+from functools import cache
 
-from . import kernel, procfs, sticky
-from .places import failure
+from . import kernel, procfs
+
+_PATH_MOST = 4096
+"""Bytes of a path, with one for its end: the kernel takes no longer ones."""
 
 MOST_LINKS = 40
 """As many as the kernel follows in one path."""
@@ -20,6 +23,43 @@ MOST_LINKS = 40
 _HERE = -100
 _PATH = os.O_PATH | os.O_CLOEXEC
 _DIRECTORY = _PATH | os.O_DIRECTORY
+
+_SHARED = stat.S_ISVTX | stat.S_IWOTH
+
+
+def failure(number: int) -> OSError:
+    """The system's error with this number."""
+    return OSError(number, os.strerror(number))
+
+
+def check_length(path: bytes) -> None:
+    """Raise what the kernel says of a path that is too long, before anything is done with it."""
+    if len(path) >= _PATH_MOST:
+        raise failure(errno.ENAMETOOLONG)
+
+
+def real_path(fd: int) -> bytes:
+    """Where the kernel says that an open file is.
+
+    Raises:
+        OSError: It is nowhere any more.
+    """
+    if os.fstat(fd).st_nlink == 0:
+        raise failure(errno.ENOENT)
+    return os.readlink(b"/proc/self/fd/%d" % fd)
+
+
+def join(directory: bytes, name: bytes) -> bytes:
+    return directory + name if directory.endswith(b"/") else directory + b"/" + name
+
+
+def split(path: bytes) -> tuple[bytes, bytes]:
+    """The directory and the name; the root has no name."""
+    directory, _, name = path.rpartition(b"/")
+    return directory or b"/", name
+
+
+# With links.
 
 
 def open_path(path: bytes, *, start: int | None = None, last: bool = True) -> int:
@@ -99,7 +139,7 @@ def _names(path: bytes) -> list[bytes]:
 def _target(directory: int, link: int) -> bytes:
     """Where a link leads to.  Closes its descriptor."""
     try:
-        if not sticky.may_follow(os.fstat(directory), os.fstat(link)):
+        if not may_follow(os.fstat(directory), os.fstat(link)):
             raise failure(errno.EACCES)
         return os.readlink(b"", dir_fd=link)
     finally:
@@ -113,7 +153,7 @@ def open_beneath(directory: int | None, path: bytes) -> int:
     """A directory, for relative paths only, on a way without links: from the root, or below a directory."""
     try:
         if directory is None:
-            return kernel.open_resolved(-100, path, _DIRECTORY, kernel.NO_SYMLINKS)
+            return kernel.open_resolved(_HERE, path, _DIRECTORY, kernel.NO_SYMLINKS)
         return kernel.open_resolved(directory, path, _DIRECTORY, kernel.NO_SYMLINKS | kernel.BENEATH)
     except OSError as error:
         if error.errno == errno.ELOOP:
@@ -133,3 +173,39 @@ def step_by_step(directory: int | None, path: bytes) -> int:
             os.close(fd)
         fd = below
     return fd
+
+
+# What the kernel refuses in directories that everybody may write to.  Somebody may have put a link or a file
+# there for others to fall into.  The kernel looks at that when it follows a link, and when it opens a file
+# that it was asked to make; whoever follows links and looks for files by himself has to do the same.
+
+
+def may_follow(directory: os.stat_result, link: os.stat_result) -> bool:
+    """Whether the kernel would follow a link in this directory."""
+    return (
+        not strictness("protected_symlinks")
+        or directory.st_mode & _SHARED != _SHARED
+        or link.st_uid in (os.geteuid(), directory.st_uid)
+    )
+
+
+def may_write(directory: os.stat_result, file: os.stat_result) -> bool:
+    """Whether the kernel would open a file in this directory for somebody who would also have made it."""
+    kept = strictness("protected_regular")
+    shared_with = stat.S_IWOTH | (stat.S_IWGRP if kept > 1 else 0)
+    return (
+        not kept
+        or not directory.st_mode & stat.S_ISVTX
+        or not directory.st_mode & shared_with
+        or file.st_uid in (os.geteuid(), directory.st_uid)
+    )
+
+
+@cache
+def strictness(setting: str) -> int:
+    """How strict the kernel is; where that cannot be read, as strict as it can be."""
+    try:
+        with open(f"/proc/sys/fs/{setting}", "rb") as file:
+            return int(file.read())
+    except (OSError, ValueError):
+        return 2
