@@ -15,7 +15,7 @@ from holdfast.config import FileLimits, SandboxLimits
 from holdfast.errors import FileFailed, Forbidden
 from holdfast.files import DirEntry, FileMetadata, OpenFile, Purpose, Walk, WalkTerms
 from holdfast.host.environ import to_bytes, to_text
-from holdfast.host.files import blocks, copying, listing, making, removal, watch, whole
+from holdfast.host.files import content, copying, listing, making, removal, watch
 from holdfast.host.files.resolver import Resolver
 from holdfast.host.sandbox.rules import enclosed, resolve
 from holdfast.host.sandbox.search import PolicySearch
@@ -62,7 +62,7 @@ class LocalFiles:
 
         def work(search: PolicySearch) -> bytes | int:
             resolver = self._resolver(sandbox, search, follow=follow)
-            return whole.read(resolver, to_bytes(path), at_once=at_once, limit=self._limits.read_bytes)
+            return content.read(resolver, to_bytes(path), at_once=at_once, limit=self._limits.read_bytes)
 
         found = await self._look(work, undo=_let_go)
         return LocalFile(found, self.workers) if isinstance(found, int) else found
@@ -70,7 +70,7 @@ class LocalFiles:
     async def write(
         self, path: str, data: bytes, *, follow: bool = True, sandbox: Sandbox | None = None
     ) -> None:
-        await self._do(sandbox, whole.write, path, data, follow=follow)
+        await self._do(sandbox, content.write, path, data, follow=follow)
 
     async def make_directory(
         self, path: str, *, recursive: bool, follow: bool = True, sandbox: Sandbox | None = None
@@ -81,10 +81,10 @@ class LocalFiles:
     async def metadata(
         self, path: str, *, follow: bool = True, sandbox: Sandbox | None = None
     ) -> FileMetadata:
-        return await self._do(sandbox, whole.metadata, path, follow=follow)
+        return await self._do(sandbox, content.metadata, path, follow=follow)
 
     async def canonical(self, path: str, *, sandbox: Sandbox | None = None) -> str:
-        return to_text(await self._do(sandbox, whole.canonical, path))
+        return to_text(await self._do(sandbox, content.canonical, path))
 
     async def list(self, path: str, *, sandbox: Sandbox | None = None) -> Sequence[DirEntry]:
         return await self._do(sandbox, partial(listing.listed, limit=self._limits.entries), path)
@@ -115,7 +115,7 @@ class LocalFiles:
         self._check(path)
 
         def work(search: PolicySearch) -> int:
-            return whole.open_for(self._resolver(sandbox, search), to_bytes(path), purpose)
+            return content.open_for(self._resolver(sandbox, search), to_bytes(path), purpose)
 
         return LocalFile(await self._look(work, _let_go), self.workers)
 
@@ -208,10 +208,10 @@ class LocalFile:
         self._closed = False
 
     async def read(self, offset: int, length: int) -> bytes:
-        return await self._use(partial(blocks.read, self._fd, offset, length))
+        return await self._use(partial(content.read_block, self._fd, offset, length))
 
     async def write(self, offset: int, data: bytes) -> None:
-        await self._use(partial(blocks.write, self._fd, offset, data))
+        await self._use(partial(content.write_block, self._fd, offset, data))
 
     async def _use(self, work: Callable[[], T]) -> T:
         if self._closed:

@@ -11,10 +11,10 @@ from collections.abc import Callable, Iterator
 from holdfast.errors import FileRefused
 from holdfast.sandbox import Access
 
+from .content import write_all
 from .making import make_all, make_one
 from .paths import check_length, failure, join, open_beneath, real_path, split
 from .resolver import Resolver, Spot
-from .whole import write_all
 
 _STEP = 1 << 30
 """Bytes that the kernel is asked to copy at once."""

@@ -1,4 +1,4 @@
-"""Whole files: reading, writing, and what is known of them."""
+"""What is in files, read and written as a whole or piece by piece, and what is known of them."""
 
 from __future__ import annotations
 
@@ -15,6 +15,12 @@ from .resolver import Resolver
 
 _STEP = 1 << 20
 """Bytes of one read while nobody knows how many there are."""
+
+_END = 2**63 - 1
+"""The kernel counts bytes of files with a sign."""
+
+
+# Whole files.
 
 
 def read(resolver: Resolver, path: bytes, *, at_once: int, limit: int) -> bytes | int:
@@ -87,6 +93,39 @@ def open_for(resolver: Resolver, path: bytes, purpose: Purpose) -> int:
     if purpose is Purpose.READ:
         return open_regular(resolver, path)
     return create(resolver, path)
+
+
+# Pieces of an open file, by their place in it.
+
+
+def read_block(fd: int, offset: int, length: int) -> bytes:
+    """The bytes from there on; fewer than asked for only at the end of the file."""
+    if offset + length > _END:
+        raise failure(errno.EINVAL)
+    data = os.pread(fd, length, offset)
+    if not data or len(data) == length:
+        return data
+    pieces = [data]
+    # A file of the kernel's, or of a network, may give less than there is.
+    while data and sum(map(len, pieces)) < length:
+        done = sum(map(len, pieces))
+        data = os.pread(fd, length - done, offset + done)
+        pieces.append(data)
+    return b"".join(pieces)
+
+
+def write_block(fd: int, offset: int, data: bytes) -> None:
+    """Write all of it there."""
+    if offset + len(data) > _END:
+        raise FileRefused("file write range exceeds the signed 64-bit file offset limit")
+    rest = memoryview(data)
+    while rest:
+        count = os.pwrite(fd, rest, offset)
+        rest = rest[count:]
+        offset += count
+
+
+# What is known of a file.
 
 
 def metadata(resolver: Resolver, path: bytes) -> FileMetadata:
