@@ -17,7 +17,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from holdfast import __version__
 from holdfast.config import MIB
 from holdfast.errors import HostUnfit
-from holdfast.host.files.kernel import IN_CREATE, Inotify
+from holdfast.host.files.watch import IN_CREATE, Inotify
 from holdfast.host.info import host_info
 from holdfast.host.sandbox.backends import SandboxProbe
 from holdfast.host.sandbox.confinement import Confiner

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from holdfast.host.files.kernel import IN_IGNORED, IN_Q_OVERFLOW, Event, Inotify
-from holdfast.host.files.watch import APPEARS, Plan
+from holdfast.host.files.watch import APPEARS, IN_IGNORED, IN_Q_OVERFLOW, Event, Inotify, Plan
 from holdfast.poller import Poller
 
 

@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
+import ctypes
 import errno
 import os
 import stat
+import struct
 
 from holdfast.errors import FileRefused
 from holdfast.files import FileMetadata, Purpose
 
-from . import kernel
 from .paths import failure, real_path
 from .resolver import Resolver
 
@@ -18,6 +19,13 @@ _STEP = 1 << 20
 
 _END = 2**63 - 1
 """The kernel counts bytes of files with a sign."""
+
+_AT_EMPTY_PATH = 0x1000
+_STATX_BTIME = 0x800
+_STATX = struct.Struct("I76xqI")
+"""``stx_mask``, and seconds and nanoseconds of ``stx_btime`` at byte 80."""
+
+_libc = ctypes.CDLL(None, use_errno=True)
 
 
 # Whole files.
@@ -146,9 +154,22 @@ def _metadata(fd: int, facts: os.stat_result, *, link: bool) -> FileMetadata:
         file=stat.S_ISREG(facts.st_mode),
         link=link,
         size=facts.st_size,
-        created=kernel.birth_time(fd),
+        created=birth_time(fd),
         modified=facts.st_mtime_ns,
     )
+
+
+def birth_time(fd: int) -> int:
+    """When a file was made, in nanoseconds since 1970; 0 if nobody knows."""
+    buffer = ctypes.create_string_buffer(256)
+    try:
+        failed = _libc.statx(fd, b"", _AT_EMPTY_PATH, _STATX_BTIME, buffer)
+    except AttributeError:  # An old C library.
+        return 0
+    if failed:
+        return 0
+    mask, seconds, nanoseconds = _STATX.unpack_from(buffer)
+    return seconds * 10**9 + nanoseconds if mask & _STATX_BTIME else 0
 
 
 def canonical(resolver: Resolver, path: bytes) -> bytes:

@@ -7,12 +7,13 @@ and nothing of a process is passed through, not even on the way to somewhere els
 
 from __future__ import annotations
 
+import ctypes
 import errno
 import os
 import stat
 from functools import cache
 
-from . import kernel, procfs
+from . import procfs
 
 _PATH_MOST = 4096
 """Bytes of a path, with one for its end: the kernel takes no longer ones."""
@@ -21,10 +22,20 @@ MOST_LINKS = 40
 """As many as the kernel follows in one path."""
 
 _HERE = -100
+"""In place of a directory: the one that the server is in."""
+
 _PATH = os.O_PATH | os.O_CLOEXEC
 _DIRECTORY = _PATH | os.O_DIRECTORY
 
 _SHARED = stat.S_ISVTX | stat.S_IWOTH
+
+_OPENAT2 = 437
+"""The number of ``openat2``, on every machine: it came after the numbers were made alike."""
+
+NO_SYMLINKS = 0x04
+BENEATH = 0x08
+
+_libc = ctypes.CDLL(None, use_errno=True)
 
 
 def failure(number: int) -> OSError:
@@ -59,6 +70,33 @@ def split(path: bytes) -> tuple[bytes, bytes]:
     return directory or b"/", name
 
 
+# The call that walks a path at once, and that Python does not have.
+
+
+class _How(ctypes.Structure):
+    _fields_ = (("flags", ctypes.c_uint64), ("mode", ctypes.c_uint64), ("resolve", ctypes.c_uint64))
+
+
+def open_resolved(directory: int, path: bytes, flags: int, resolve: int) -> int:
+    """Open a path, relative to a directory, that is only resolved as ``resolve`` allows.
+
+    Raises:
+        OSError: With ENOSYS if the kernel does not have this.
+    """
+    how = _How(flags | os.O_CLOEXEC, 0, resolve)
+    fd: int = _libc.syscall(
+        ctypes.c_long(_OPENAT2), ctypes.c_int(directory), path, ctypes.byref(how), ctypes.sizeof(how)
+    )
+    if fd < 0:
+        raise failure(ctypes.get_errno())
+    return fd
+
+
+def is_missing(error: OSError) -> bool:
+    """Whether the kernel does not have this call, or a filter keeps it from us."""
+    return error.errno in (errno.ENOSYS, errno.EPERM)
+
+
 # With links.
 
 
@@ -73,7 +111,7 @@ def open_path(path: bytes, *, start: int | None = None, last: bool = True) -> in
     """
     flags = _PATH if last else _PATH | os.O_NOFOLLOW
     try:
-        fd = kernel.open_resolved(_HERE if start is None else start, path, flags, kernel.NO_SYMLINKS)
+        fd = open_resolved(_HERE if start is None else start, path, flags, NO_SYMLINKS)
     except FileNotFoundError:
         raise
     except OSError:
@@ -153,12 +191,12 @@ def open_beneath(directory: int | None, path: bytes) -> int:
     """A directory, for relative paths only, on a way without links: from the root, or below a directory."""
     try:
         if directory is None:
-            return kernel.open_resolved(_HERE, path, _DIRECTORY, kernel.NO_SYMLINKS)
-        return kernel.open_resolved(directory, path, _DIRECTORY, kernel.NO_SYMLINKS | kernel.BENEATH)
+            return open_resolved(_HERE, path, _DIRECTORY, NO_SYMLINKS)
+        return open_resolved(directory, path, _DIRECTORY, NO_SYMLINKS | BENEATH)
     except OSError as error:
         if error.errno == errno.ELOOP:
             raise failure(errno.ENOTDIR) from None
-        if not kernel.is_missing(error):
+        if not is_missing(error):
             raise
     return step_by_step(directory, path)
 

@@ -6,10 +6,10 @@ mount, never by a path: it may be mounted anywhere, and parts of it on other pat
 
 from __future__ import annotations
 
+import ctypes
 import os
 import re
-
-from . import kernel
+import struct
 
 READABLE = frozenset(
     (
@@ -31,17 +31,33 @@ _MOUNT = re.compile(rb"mnt_id:\s*(\d+)")
 _ESCAPED = re.compile(rb"\\([0-7]{3})")
 _MEMORY = re.compile(rb"/\d+/(?:task/\d+/)?mem")
 
+_PROC_MAGIC = 0x9FA0
+_STATFS_MOST = 256
+"""Bytes of ``struct statfs`` on any machine."""
+
+_libc = ctypes.CDLL(None, use_errno=True)
+
+
+def is_procfs(fd: int) -> bool:
+    """Whether what is open is on a file system that shows processes."""
+    buffer = ctypes.create_string_buffer(_STATFS_MOST)
+    if _libc.fstatfs(fd, buffer):
+        number = ctypes.get_errno()
+        raise OSError(number, os.strerror(number))
+    # The first field has four bytes or eight, and its last ones come first or last.
+    return _PROC_MAGIC in struct.unpack_from("=II", buffer)
+
 
 def has_only(fd: int) -> frozenset[bytes] | None:
     """The names that may be seen in an open directory; None if it is on another file system."""
-    if not kernel.is_procfs(fd):
+    if not is_procfs(fd):
         return None
     return READABLE if place(fd) == b"/" else frozenset()
 
 
 def is_visible(fd: int) -> bool:
     """Whether whoever is bound by rules may see what is open; always, if it is on another file system."""
-    if not kernel.is_procfs(fd):
+    if not is_procfs(fd):
         return True
     where = place(fd)
     return where is not None and (where == b"/" or where[1:] in READABLE)
@@ -49,7 +65,7 @@ def is_visible(fd: int) -> bool:
 
 def is_memory(fd: int) -> bool:
     """Whether what is open is the memory of a process, or may be it."""
-    if not kernel.is_procfs(fd):
+    if not is_procfs(fd):
         return False
     where = place(fd)
     if where is None:  # In another namespace; there is only its name to go by.

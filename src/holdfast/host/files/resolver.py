@@ -26,7 +26,7 @@ from holdfast.host.environ import to_text
 from holdfast.sandbox import Access, Rules
 from holdfast.value import value
 
-from . import kernel, procfs
+from . import procfs
 from .paths import (
     MOST_LINKS,
     check_length,
@@ -124,7 +124,7 @@ class Resolver:
         if not procfs.is_visible(fd):
             raise failure(errno.ENOENT)
         self.check(real_path(fd), need)
-        if need > Access.READ and kernel.is_procfs(fd):
+        if need > Access.READ and procfs.is_procfs(fd):
             raise failure(errno.EROFS)
 
     def _hide(self, path: bytes) -> None:
@@ -304,7 +304,7 @@ class Resolver:
         facts = os.fstat(found)
         try:
             if stat.S_ISLNK(facts.st_mode) and self.follow:
-                if not kernel.is_procfs(found):
+                if not procfs.is_procfs(found):
                     return os.dup(found), True
                 # Its text is not a path, though it may look like one.
                 self.inspect(found)

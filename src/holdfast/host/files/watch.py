@@ -1,38 +1,107 @@
-"""What has to be watched so that nothing can appear, or go, unnoticed."""
+"""Watches on files: the kernel's news of them, and what has to be watched so that nothing goes unnoticed."""
 
 from __future__ import annotations
 
 import contextlib
+import ctypes
 import errno
 import os
 import stat
+import struct
 from collections.abc import Sequence
-from dataclasses import dataclass, field
 
 from holdfast.files import MOST_MISSING
+from holdfast.value import record, value
 
-from . import kernel
 from .paths import failure
+
+IN_MODIFY = 0x2
+IN_ATTRIB = 0x4
+IN_MOVED_TO = 0x80
+IN_CREATE = 0x100
+IN_DELETE_SELF = 0x400
+IN_MOVE_SELF = 0x800
+IN_Q_OVERFLOW = 0x4000
+IN_IGNORED = 0x8000
+_IN_MASK_ADD = 0x2000_0000
+_EVENT = struct.Struct("iIII")
+_READ = 64 * 1024
+
+_libc = ctypes.CDLL(None, use_errno=True)
 
 MOST_NAMES = 64
 """Names of one path, as in the reference: each directory of it is watched."""
 
-APPEARS = kernel.IN_CREATE | kernel.IN_MOVED_TO
-_GONE = kernel.IN_MOVE_SELF | kernel.IN_DELETE_SELF
-_CHANGES = kernel.IN_MODIFY | kernel.IN_ATTRIB | _GONE
+APPEARS = IN_CREATE | IN_MOVED_TO
+_GONE = IN_MOVE_SELF | IN_DELETE_SELF
+_CHANGES = IN_MODIFY | IN_ATTRIB | _GONE
 
 _PLAIN = os.O_PATH | os.O_NOFOLLOW | os.O_CLOEXEC
 _SILENT = (b"/proc", b"/sys")
 """File systems whose names come and go without news."""
 
 
-@dataclass(slots=True)
+# The kernel's news.
+
+
+@value
+class Event:
+    """Something has happened to a watched file, or in a watched directory."""
+
+    watch: int
+    """Which; -1 if events were lost."""
+    mask: int
+    name: bytes
+
+
+class Inotify:
+    """The kernel's news of files."""
+
+    def __init__(self) -> None:
+        fd: int = _libc.inotify_init1(os.O_CLOEXEC | os.O_NONBLOCK)
+        if fd < 0:
+            raise failure(ctypes.get_errno())
+        self.fd = fd
+
+    def add(self, fd: int, mask: int) -> int:
+        """Watch what an open file is; the same number for the same file, and then for more."""
+        path = b"/proc/self/fd/%d" % fd
+        watch: int = _libc.inotify_add_watch(self.fd, path, ctypes.c_uint32(mask | _IN_MASK_ADD))
+        if watch < 0:
+            raise failure(ctypes.get_errno())
+        return watch
+
+    def remove(self, watch: int) -> None:
+        """Watch no longer; the kernel may have given up by itself."""
+        _libc.inotify_rm_watch(self.fd, watch)
+
+    def read(self) -> list[Event]:
+        """What has happened; nothing if nothing has."""
+        try:
+            data = os.read(self.fd, _READ)
+        except BlockingIOError:
+            return []
+        events, at = [], 0
+        while at < len(data):
+            watch, mask, _, size = _EVENT.unpack_from(data, at)
+            at += _EVENT.size + size
+            events.append(Event(watch, mask, data[at - size : at].rstrip(b"\0")))
+        return events
+
+    def close(self) -> None:
+        os.close(self.fd)
+
+
+# What has to be watched.
+
+
+@record
 class Target:
     """Something to be watched."""
 
     fd: int
     mask: int
-    names: set[bytes] = field(default_factory=set)
+    names: set[bytes]
     """Of a directory: the names that somebody waits for."""
 
 
@@ -109,7 +178,7 @@ def _target(made: Plan, path: bytes, directory: Target | None, name: bytes) -> T
     target = made.targets.get(path)
     if target is None:
         fd = os.open(name, _PLAIN, dir_fd=None if directory is None else directory.fd)
-        target = made.targets[path] = Target(fd, _GONE)
+        target = made.targets[path] = Target(fd, _GONE, set())
     return target
 
 

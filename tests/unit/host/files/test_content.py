@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import errno
 import os
+import time
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -166,3 +167,19 @@ def test_places_end_where_the_kernel_cannot_count_further(fd: int) -> None:
         content.read_block(fd, 2**63 - 3, 3)
     with pytest.raises(FileRefused, match="file write range exceeds the signed 64-bit file offset limit"):
         content.write_block(fd, 2**63 - 2, b"ab")
+
+
+# Times.
+
+
+def test_a_file_has_a_time_of_birth(tmp_path: Path) -> None:
+    (tmp_path / "f").touch()
+    os.utime(tmp_path / "f", (1, 1))
+    fd = os.open(tmp_path / "f", os.O_PATH)
+
+    assert abs(content.birth_time(fd) - time.time_ns()) < 60 * 10**9
+    os.close(fd)
+
+
+def test_what_is_nowhere_has_none() -> None:
+    assert content.birth_time(-1) == 0

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from holdfast.host.files import kernel, paths
+from holdfast.host.files import paths
 from holdfast.host.files.paths import failure, follow_links, join, open_path, real_path, split
 from tests.fakes.process import nothing_left_open
 from tests.fakes.rules import fails, raw
@@ -150,7 +150,7 @@ def test_a_kernel_that_cannot_do_it_at_once_is_helped(place: Path, monkeypatch: 
     def refuse(*_: object) -> int:
         raise OSError(errno.ENOSYS, "")
 
-    monkeypatch.setattr(kernel, "open_resolved", refuse)
+    monkeypatch.setattr(paths, "open_resolved", refuse)
 
     assert what(lambda: open_path(raw(place / "d" / "f"))) == what(
         lambda: os.open(place / "d" / "f", os.O_PATH)
@@ -167,6 +167,46 @@ def test_a_link_that_the_kernel_would_not_follow_is_not_followed(
     with fails(errno.EACCES):
         open_path(raw(place / "far"))
     os.close(open_path(raw(place / "far"), last=False))
+
+
+# The call that walks a path at once.
+
+HERE = -100  # AT_FDCWD
+DIRECTORY = os.O_PATH | os.O_DIRECTORY
+
+
+def test_a_way_without_links_is_opened(tmp_path: Path) -> None:
+    fd = paths.open_resolved(HERE, os.fsencode(tmp_path.resolve()), DIRECTORY, paths.NO_SYMLINKS)
+
+    assert os.path.samestat(os.fstat(fd), tmp_path.stat())
+    assert not os.get_inheritable(fd)
+    os.close(fd)
+
+
+def test_a_link_anywhere_is_refused(tmp_path: Path) -> None:
+    (tmp_path / "d").mkdir()
+    (tmp_path / "link").symlink_to(".")
+
+    with pytest.raises(OSError) as refused:  # noqa: PT011  (the number is looked at)
+        paths.open_resolved(HERE, os.fsencode(tmp_path / "link" / "d"), DIRECTORY, paths.NO_SYMLINKS)
+
+    assert refused.value.errno == errno.ELOOP
+
+
+def test_nothing_above_is_reached(tmp_path: Path) -> None:
+    fd = os.open(tmp_path, DIRECTORY)
+
+    with pytest.raises(OSError) as refused:  # noqa: PT011  (the number is looked at)
+        paths.open_resolved(fd, b"..", DIRECTORY, paths.BENEATH)
+
+    assert refused.value.errno == errno.EXDEV
+    os.close(fd)
+
+
+@pytest.mark.parametrize(("number", "missing"), [(errno.ENOSYS, True), (errno.EPERM, True), (2, False)])
+def test_a_kernel_without_it_is_told_from_a_failure(number: int, *, missing: bool) -> None:
+    """A filter of system calls says that it is not permitted, instead of not there."""
+    assert paths.is_missing(OSError(number, "")) is missing
 
 
 # Directories that everybody may write to.

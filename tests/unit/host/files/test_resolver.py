@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 
 from holdfast.errors import FileRefused
-from holdfast.host.files import copying, kernel, making
+from holdfast.host.files import copying, making, paths
 from holdfast.host.files import resolver as module
 from holdfast.host.files.paths import open_beneath, real_path, step_by_step
 from holdfast.host.files.resolver import Resolver
@@ -222,7 +222,7 @@ def test_a_kernel_that_cannot_do_it_at_once_is_helped(place: Path, monkeypatch: 
     def refuse(*_: object) -> int:
         raise OSError(errno.ENOSYS, "")
 
-    monkeypatch.setattr(kernel, "open_resolved", refuse)
+    monkeypatch.setattr(paths, "open_resolved", refuse)
 
     assert where(Resolver(follow=False), place / "in" / "f") == place / "in" / "f"
 
