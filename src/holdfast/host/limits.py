@@ -18,17 +18,17 @@ from holdfast.model import Limits
 from holdfast.value import value
 
 _MOST_SECONDS = 2**31
-"""The kernel counts in nanoseconds, and its numbers end."""
+"""The largest limit of processor time that is set.  The kernel counts nanoseconds, and would overflow."""
 
 _PARTING = 2
-"""Seconds of processor time for whoever catches the signal that its time is over."""
+"""Seconds of processor time that a process has to clean up after the signal that its time is over."""
 
 
 def resource_limits(limits: Limits) -> list[tuple[int, int, int]]:
-    """What the kernel keeps for each process of a tree: resource, soft limit, hard limit."""
+    """Return what the kernel limits for each process of a tree: resource, soft limit, hard limit."""
     found = []
     if limits.files is not None:
-        # More than we may have ourselves we cannot allow.
+        # A process cannot have more than the server may have itself.
         files = min(limits.files, resource.getrlimit(resource.RLIMIT_NOFILE)[1])
         found.append((resource.RLIMIT_NOFILE, files, files))
     if limits.cpu is not None and limits.cpu < _MOST_SECONDS:
@@ -43,10 +43,10 @@ class Kept:
 
     limits: Limits
     controllers: frozenset[str]
-    """What the tree's control group limits."""
+    """The controllers of the tree's control group, which keep their limits for the whole tree."""
 
     def keepers(self) -> dict[str, str]:
-        """For each limit, by its name in ``Limits``, who keeps it."""
+        """Return who keeps each limit that is set, by the name of the limit in ``Limits``."""
         found = {}
         if self.limits.memory is not None:
             found["memory"] = "cgroup" if "memory" in self.controllers else "sampled"
@@ -59,9 +59,9 @@ class Kept:
         return found
 
     def ours(self) -> Limits:
-        """What is left to us to look after.
+        """Return the limits that no control group keeps, so that the server has to sample the tree.
 
-        The kernel counts processor time for each process alone; the sum is ours.
+        Processor time is among them, because the kernel limits it for each process and not for the tree.
         """
         return Limits(
             memory=None if "memory" in self.controllers else self.limits.memory,
@@ -77,6 +77,7 @@ NO_LIMITS = Kept(Limits(), frozenset())
 
 _PREFIX = "holdfast-"
 
+# Files of a control group: the name in the second version of the interface, then that in the first.
 _MEMORY = ("memory.max", "memory.limit_in_bytes")
 _SWAP = ("memory.swap.max", "memory.memsw.limit_in_bytes")
 _KILLS = ("memory.events", "memory.oom_control")
@@ -85,16 +86,16 @@ _PIDS = ("pids.max",)
 
 @value
 class Group:
-    """The groups of one tree: one directory per controller, or one for all."""
+    """The control groups of one tree: one directory per controller, or one for all of them."""
 
     paths: Sequence[str]
 
     def directories(self) -> list[bytes]:
-        """What a shim is told, so that a command enters the groups."""
+        """Return the directories in the form in which a shim is told to make a command enter them."""
         return [os.fsencode(path) for path in self.paths]
 
     def ran_out_of_memory(self) -> bool:
-        """Whether the kernel has killed anybody here for want of memory."""
+        """Whether the kernel has killed a process of these groups because they ran out of memory."""
         for path in self.paths:
             for name in _KILLS:
                 with contextlib.suppress(OSError), open(f"{path}/{name}") as file:
@@ -104,30 +105,31 @@ class Group:
         return False
 
     def remove(self) -> None:
-        """Remove the groups; one in which somebody is left stays until ``Groups`` is closed."""
+        """Remove the groups.  One that still has a process stays until ``Groups`` is closed."""
         for path in self.paths:
             _remove(path)
 
 
 class Groups:
-    """Makes groups below our own."""
+    """Makes control groups below our own."""
 
     def __init__(self, roots: dict[str, str]) -> None:
-        """``roots`` names for each controller the directory in which groups can be made."""
+        """``roots`` has, for each controller, the directory in which groups can be made."""
         self._roots = roots
-        # The pid tells others whether the owner lives; the rest keeps two owners of one pid apart.
+        # The pid tells other servers whether the owner lives.  The rest tells two owners of one pid apart.
         self._prefix = f"{_PREFIX}{os.getpid()}-{os.urandom(4).hex()}-"
         self._numbers = itertools.count()
 
     @property
     def controllers(self) -> frozenset[str]:
+        """The controllers for which groups can be made: ``memory``, ``pids`` or both."""
         return frozenset(self._roots)
 
     def make(self, limits: Limits) -> Group | None:
-        """Groups that keep ``limits``, as far as they can; None if they can keep none of them."""
+        """Make groups that keep ``limits``, as far as they can; return None if they can keep none of them."""
         wanted: dict[str, list[tuple[Sequence[str], int]]] = {}
         if limits.memory is not None and "memory" in self._roots:
-            # Memory that is swapped out is memory still, where the kernel counts it.
+            # Without this a tree could have more memory than its limit, in swap.
             wanted["memory"] = [(_MEMORY, limits.memory), (_SWAP, 0)]
         if limits.processes is not None and "pids" in self._roots:
             wanted["pids"] = [(_PIDS, limits.processes)]
@@ -147,7 +149,7 @@ class Groups:
         return Group(list(paths)) if paths else None
 
     def close(self) -> None:
-        """Remove what is left of our groups."""
+        """Remove all groups that this object has made and that have no process any more."""
         for root in set(self._roots.values()):
             for name in _names(root):
                 if name.startswith(self._prefix):
@@ -155,11 +157,12 @@ class Groups:
 
 
 def _set(path: str, files: Sequence[str], value: int, limits: Limits) -> None:
+    """Write a limit to the first of these files that the group has; swap need not be limited."""
     for name in files:
         file = f"{path}/{name}"
         if not os.path.exists(file):
             continue
-        if name == "memory.memsw.limit_in_bytes":  # The sum of both, in the first version.
+        if name == "memory.memsw.limit_in_bytes":  # The first version limits the sum of memory and swap.
             value = limits.memory or 0
         with open(file, "w") as out:
             out.write(str(value))
@@ -169,7 +172,7 @@ def _set(path: str, files: Sequence[str], value: int, limits: Limits) -> None:
 
 
 def find_groups() -> Groups:
-    """The controllers for which groups can be made here, found out by making one."""
+    """Find the controllers for which groups can be made on this host, by making one of each."""
     roots: dict[str, str] = {}
     with contextlib.suppress(OSError):
         mounts = _mounts()
@@ -188,18 +191,21 @@ def find_groups() -> Groups:
 
 @value
 class _Mount:
-    """Where groups can be seen, and which of them: in a container it is often not all."""
+    """A mount of control groups.  In a container it often shows only a part of them."""
 
     place: str
+    """The directory on which the groups are mounted."""
     root: str
+    """The group that this directory shows."""
 
     def folder(self, path: str) -> str:
+        """Return the directory of a group, given its path from the root of all groups."""
         inside = path.removeprefix(self.root) if self.root != "/" else path
         return self.place + ("/" + inside.strip("/")).rstrip("/")
 
 
 def _mounts() -> dict[str, _Mount]:
-    """The mount of each controller; the second version goes by the empty name."""
+    """Return the mount of each controller; that of the second version has the empty name."""
     found: dict[str, _Mount] = {}
     with open("/proc/self/mountinfo") as file:
         for line in file:
@@ -215,6 +221,7 @@ def _mounts() -> dict[str, _Mount]:
 
 
 def _usable(controller: str, root: str) -> str | None:
+    """Return ``root`` if a group can be made there whose limit we may write; otherwise None."""
     probe = os.path.join(root, f"{_PREFIX}{os.getpid()}-{os.urandom(4).hex()}")
     files = {"memory": _MEMORY, "pids": _PIDS}[controller]
     try:
@@ -230,7 +237,7 @@ def _usable(controller: str, root: str) -> str | None:
 
 
 def _sweep(root: str) -> None:
-    """Remove what servers that are gone could not remove."""
+    """Remove groups of servers that have ended without removing them."""
     for name in _names(root):
         owner = name.removeprefix(_PREFIX).partition("-")[0]
         if owner.isdigit() and not os.path.exists(f"/proc/{owner}"):
@@ -238,11 +245,12 @@ def _sweep(root: str) -> None:
 
 
 def _names(root: str) -> list[str]:
+    """Return the groups in ``root`` that some server of ours has made."""
     with contextlib.suppress(OSError):
         return [name for name in os.listdir(root) if name.startswith(_PREFIX)]
     return []
 
 
 def _remove(path: str) -> None:
-    with contextlib.suppress(OSError):  # Somebody is still in it.
+    with contextlib.suppress(OSError):  # A process is still in it.
         os.rmdir(path)
