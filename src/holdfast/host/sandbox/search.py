@@ -17,15 +17,15 @@ _SPECIAL = re.compile(r"[*?\[{}]")
 _UNKNOWN = re.compile(r"[{}]")
 
 _CLOSED = frozenset({errno.EACCES, errno.ENOENT, errno.ENOTDIR, errno.ELOOP})
-"""What the system says of a directory that the command cannot list, either, or that is gone by now."""
+"""Errors about a directory that the command cannot list, either, or that is gone by now."""
 
 
 class GivenUp(Exception):
-    """Nobody waits for the result any more."""
+    """The search was given up, because nobody waits for its result any more."""
 
 
 class PolicySearch:
-    """The bounds of one look at the disk.  One thread looks, and another may call ``give_up``."""
+    """How long and how far the disk may be searched.  Another thread may call ``give_up``."""
 
     __slots__ = ("_deadline", "_given_up", "_limits", "_matches", "_names")
 
@@ -36,16 +36,16 @@ class PolicySearch:
         self._matches = self._names = 0
 
     def give_up(self) -> None:
-        """Have it end soon, with ``GivenUp``.  May be called twice, also after its end."""
+        """Make the search end soon, with ``GivenUp``.  May be called twice, and after its end."""
         self._given_up = True
 
     def begin(self, sandbox: Sandbox) -> None:
-        """Look at the size of a policy; its time begins now.
+        """Check the size of a policy.  The time of the search begins now.
 
         Raises:
-            LimitReached: It is too large.
+            LimitReached: The policy is too large.
         """
-        # Now, and not when it was asked for: until here it may have waited for a thread.
+        # The time does not begin with the request, because that may have waited for a thread.
         self._deadline = time.monotonic() + self._limits.lookup_seconds
         limits, entries = self._limits, sandbox.entries or ()
         places = [entry.place for entry in entries]
@@ -69,10 +69,11 @@ class PolicySearch:
                 )
 
     def check(self) -> None:
-        """
+        """Check that the search may go on.
+
         Raises:
             GivenUp: Somebody has called ``give_up``.
-            LimitReached: It takes too long.
+            LimitReached: The search takes too long.
         """
         if self._given_up:
             raise GivenUp
@@ -83,11 +84,11 @@ class PolicySearch:
             )
 
     def look(self) -> None:
-        """Count a name that is looked at.
+        """Count a name that is looked at, and check that the search may go on.
 
         Raises:
-            GivenUp: As ``check`` does.
-            LimitReached: The same, and for too many names.
+            GivenUp: Somebody has called ``give_up``.
+            LimitReached: The search takes too long, or there are too many names.
         """
         self.check()
         self._names += 1
@@ -98,7 +99,7 @@ class PolicySearch:
         """Count a path that matches a pattern.
 
         Raises:
-            LimitReached: There are too many.
+            LimitReached: Too many paths match.
         """
         self._matches += 1
         if self._matches > self._limits.matches:
@@ -111,16 +112,17 @@ class PolicySearch:
 
 
 def expand(pattern: str, cwd: str, depth: int | None, search: PolicySearch | None = None) -> Iterator[str]:
-    """The paths that match, without following symbolic links, each once.
+    """Yield the paths that match a pattern, each once.  Symbolic links are not followed.
 
     Args:
+        cwd: What a relative pattern is relative to.
         depth: How many directories deep to look below the part without special characters.
-        search: How long, and how far.
+        search: How long and how far the disk may be searched.
 
     Raises:
-        BadRequest: It would have to be looked for everywhere.
-        LimitReached: It would have to be looked for too long, or too much matches.
-        SandboxUnavailable: A directory cannot be listed, and who knows what is in it.
+        BadRequest: The pattern begins at the root, so that the whole disk would have to be searched.
+        LimitReached: The search takes too long, or too many paths match.
+        SandboxUnavailable: A directory cannot be listed, so that nobody knows what matches in it.
     """
     search = search or PolicySearch()
     if "\0" in pattern:
@@ -145,6 +147,7 @@ def expand(pattern: str, cwd: str, depth: int | None, search: PolicySearch | Non
 
 
 def _below(top: str, wanted: Parts, levels: int | None, search: PolicySearch) -> Iterator[str]:
+    """Yield the paths below a directory that match, level by level; ``levels`` None is for no bound."""
     level = [(top, wanted.start)]
     while level and (levels is None or levels > 0):
         deeper: list[tuple[str, int]] = []
@@ -162,6 +165,7 @@ def _below(top: str, wanted: Parts, levels: int | None, search: PolicySearch) ->
 
 
 def _listed(directory: str) -> Iterator[os.DirEntry[str]]:
+    """Yield the entries of a directory; none if the command cannot list it, either."""
     try:
         with os.scandir(directory) as entries:
             yield from entries
@@ -171,11 +175,11 @@ def _listed(directory: str) -> Iterator[os.DirEntry[str]]:
 
 
 class Parts:
-    """The parts of a pattern, each for one name of a path; ``**`` is for any number of names.
+    """The parts of a pattern.  Each matches one name of a path; ``**`` matches any number of names.
 
-    How far a path has come is a set of bits, as in ``Wildcards``: one for each
-    number of parts that its names may have used up.  So each name is looked at
-    once, however many ways there are to divide a path among the parts.
+    How far a path has come is a set of bits, as in ``Wildcards``: one for each number of parts that its
+    names may have used up.  So each name is looked at once, however many ways there are to divide a path
+    among the parts.
     """
 
     __slots__ = ("_loops", "_plain", "_special", "_special_bits", "end", "start")
@@ -190,7 +194,7 @@ class Parts:
                 self._loops |= bit
                 if place < len(parts) - 1:
                     continue
-                part = "*"  # At the end it stands for one name at least.
+                part = "*"  # At the end of a pattern it matches one name at least.
                 self._loops |= bit << 1
             bit <<= 1
             bits = special if _SPECIAL.search(part) else self._plain
@@ -200,7 +204,7 @@ class Parts:
         self._special_bits = list(special.values())
 
     def after(self, bits: int, name: str) -> int:
-        """How far a path may have come with one name more; 0 if nothing below can match."""
+        """Return how far a path has come with one name more; 0 if nothing below it can match."""
         mask = self._plain.get(name, 0)
         for place in self._special.which(name):
             mask |= self._special_bits[place]
