@@ -1,4 +1,4 @@
-"""What is in files, read and written as a whole or piece by piece, and what is known of them."""
+"""Reading and writing files, as a whole or piece by piece, and facts about them."""
 
 from __future__ import annotations
 
@@ -15,10 +15,10 @@ from .paths import failure, real_path
 from .resolver import Resolver
 
 _STEP = 1 << 20
-"""Bytes of one read while nobody knows how many there are."""
+"""Bytes of one read of a file whose size is not known."""
 
 _END = 2**63 - 1
-"""The kernel counts bytes of files with a sign."""
+"""The largest position in a file: the kernel's counter is signed."""
 
 _AT_EMPTY_PATH = 0x1000
 _STATX_BTIME = 0x800
@@ -32,13 +32,13 @@ _libc = ctypes.CDLL(None, use_errno=True)
 
 
 def read(resolver: Resolver, path: bytes, *, at_once: int, limit: int) -> bytes | int:
-    """A regular file: its bytes, or, if there are more than ``at_once``, its descriptor."""
+    """Return the bytes of a regular file; if there are more than ``at_once``, an open descriptor of it."""
     fd = open_regular(resolver, path)
     try:
         size = os.fstat(fd).st_size
         if size > limit:
             raise FileRefused(f"file is too large to read: limit is {limit} bytes", bound="file.read_bytes")
-        # It may have grown, and some files of the kernel's do not tell their size.
+        # It may grow meanwhile, and some files of the kernel say that their size is 0.
         data = _read_all(fd, at_once, size) if size <= at_once else None
     except BaseException:
         os.close(fd)
@@ -50,7 +50,7 @@ def read(resolver: Resolver, path: bytes, *, at_once: int, limit: int) -> bytes 
 
 
 def _read_all(fd: int, most: int, expected: int) -> bytes | None:
-    """The rest of a file; None if there is more than ``most``."""
+    """Return the rest of a file; None if it has more than ``most`` bytes."""
     pieces = [os.read(fd, expected + 1)]
     count = len(pieces[0])
     while pieces[-1] and count <= most:
@@ -60,7 +60,7 @@ def _read_all(fd: int, most: int, expected: int) -> bytes | None:
 
 
 def open_regular(resolver: Resolver, path: bytes) -> int:
-    """A regular file, opened for reading.  Whatever else is there is refused without being opened."""
+    """Open a regular file for reading.  Anything else is refused without being opened."""
     if path == b"/" and not resolver.follow:
         raise FileRefused("path must name an entry")
     with resolver.find(path) as found:
@@ -68,14 +68,14 @@ def open_regular(resolver: Resolver, path: bytes) -> int:
         if stat.S_ISLNK(mode):
             raise failure(errno.ELOOP)
         if stat.S_ISSOCK(mode):
-            raise failure(errno.ENXIO)  # As the kernel says to whoever opens one.
+            raise failure(errno.ENXIO)  # The error with which the kernel refuses to open a socket.
         if not stat.S_ISREG(mode):
             raise resolver.not_a_file(path)
         return resolver.reopen(found, os.O_RDONLY)
 
 
 def write(resolver: Resolver, path: bytes, data: bytes) -> None:
-    """Make a file of these bytes, or put them into the one that is there."""
+    """Write a whole file.  It is made if it does not exist, and emptied if it does."""
     fd = create(resolver, path)
     try:
         write_all(fd, data)
@@ -84,20 +84,21 @@ def write(resolver: Resolver, path: bytes, data: bytes) -> None:
 
 
 def create(resolver: Resolver, path: bytes) -> int:
-    """A regular file to write to, empty.  Whatever else is there is refused without being opened."""
+    """Open a regular file for writing, and empty it.  Anything else is refused without being opened."""
     if path == b"/" and not resolver.follow:
         raise FileRefused("path must name an entry")
     return resolver.create(path)
 
 
 def write_all(fd: int, data: bytes) -> None:
+    """Write all bytes at the current position of an open file."""
     rest = memoryview(data)
     while rest:
         rest = rest[os.write(fd, rest) :]
 
 
 def open_for(resolver: Resolver, path: bytes, purpose: Purpose) -> int:
-    """A file to be used piece by piece."""
+    """Open a file that a client reads or writes piece by piece."""
     if purpose is Purpose.READ:
         return open_regular(resolver, path)
     return create(resolver, path)
@@ -107,14 +108,14 @@ def open_for(resolver: Resolver, path: bytes, purpose: Purpose) -> int:
 
 
 def read_block(fd: int, offset: int, length: int) -> bytes:
-    """The bytes from there on; fewer than asked for only at the end of the file."""
+    """Return ``length`` bytes from a position on; fewer only at the end of the file."""
     if offset + length > _END:
         raise failure(errno.EINVAL)
     data = os.pread(fd, length, offset)
     if not data or len(data) == length:
         return data
     pieces = [data]
-    # A file of the kernel's, or of a network, may give less than there is.
+    # A file of the kernel, or on a network, may return less than it has.
     while data and sum(map(len, pieces)) < length:
         done = sum(map(len, pieces))
         data = os.pread(fd, length - done, offset + done)
@@ -123,7 +124,7 @@ def read_block(fd: int, offset: int, length: int) -> bytes:
 
 
 def write_block(fd: int, offset: int, data: bytes) -> None:
-    """Write all of it there."""
+    """Write all bytes at a position of an open file."""
     if offset + len(data) > _END:
         raise FileRefused("file write range exceeds the signed 64-bit file offset limit")
     rest = memoryview(data)
@@ -137,7 +138,7 @@ def write_block(fd: int, offset: int, data: bytes) -> None:
 
 
 def metadata(resolver: Resolver, path: bytes) -> FileMetadata:
-    """What is known of something."""
+    """Return facts about what is at a path.  A link is followed, and noted, if links are followed."""
     with resolver.find(path, last=False) as found:
         facts = os.fstat(found)
         if not stat.S_ISLNK(facts.st_mode):
@@ -160,7 +161,7 @@ def _metadata(fd: int, facts: os.stat_result, *, link: bool) -> FileMetadata:
 
 
 def birth_time(fd: int) -> int:
-    """When a file was made, in nanoseconds since 1970; 0 if nobody knows."""
+    """Return when a file was made, in nanoseconds since 1970; 0 if the file system does not know."""
     buffer = ctypes.create_string_buffer(256)
     try:
         failed = _libc.statx(fd, b"", _AT_EMPTY_PATH, _STATX_BTIME, buffer)
@@ -173,6 +174,6 @@ def birth_time(fd: int) -> int:
 
 
 def canonical(resolver: Resolver, path: bytes) -> bytes:
-    """The path of something that is there, without symbolic links."""
+    """Return the path of an existing file without symbolic links."""
     with resolver.find(path) as found:
         return real_path(found)

@@ -1,8 +1,8 @@
-"""Paths in bytes, and the ways to what they name: without links, or with them for whoever is bound by rules.
+"""Paths in bytes, and how they are walked: without links, or with links for requests that rules bind.
 
-procfs has links that lead to whatever a process has open, wherever that is: into
-other namespaces, and past every rule about paths.  So no link of procfs is followed,
-and nothing of a process is passed through, not even on the way to somewhere else.
+procfs has links that lead to whatever a process has open, wherever that is: into other namespaces, and past
+every rule about paths.  So a walk under rules follows no link of procfs, and passes through nothing that
+belongs to a process, not even on the way to something else.
 """
 
 from __future__ import annotations
@@ -16,13 +16,13 @@ from functools import cache
 from . import procfs
 
 _PATH_MOST = 4096
-"""Bytes of a path, with one for its end: the kernel takes no longer ones."""
+"""Bytes of the longest path that the kernel takes, with the NUL at its end."""
 
 MOST_LINKS = 40
-"""As many as the kernel follows in one path."""
+"""Links that the kernel follows in one path at most."""
 
 _HERE = -100
-"""In place of a directory: the one that the server is in."""
+"""``AT_FDCWD``: a relative path is relative to the working directory."""
 
 _PATH = os.O_PATH | os.O_CLOEXEC
 _DIRECTORY = _PATH | os.O_DIRECTORY
@@ -39,21 +39,21 @@ _libc = ctypes.CDLL(None, use_errno=True)
 
 
 def failure(number: int) -> OSError:
-    """The system's error with this number."""
+    """Return the system's error with this number."""
     return OSError(number, os.strerror(number))
 
 
 def check_length(path: bytes) -> None:
-    """Raise what the kernel says of a path that is too long, before anything is done with it."""
+    """Raise the kernel's error about a path that is too long, before anything is done with it."""
     if len(path) >= _PATH_MOST:
         raise failure(errno.ENAMETOOLONG)
 
 
 def real_path(fd: int) -> bytes:
-    """Where the kernel says that an open file is.
+    """Return the path that the kernel knows for an open file.
 
     Raises:
-        OSError: It is nowhere any more.
+        OSError: The file was removed and has no path any more.
     """
     if os.fstat(fd).st_nlink == 0:
         raise failure(errno.ENOENT)
@@ -61,16 +61,17 @@ def real_path(fd: int) -> bytes:
 
 
 def join(directory: bytes, name: bytes) -> bytes:
+    """Return the path of a name in a directory."""
     return directory + name if directory.endswith(b"/") else directory + b"/" + name
 
 
 def split(path: bytes) -> tuple[bytes, bytes]:
-    """The directory and the name; the root has no name."""
+    """Return the directory of a path and the name in it; the name of the root is empty."""
     directory, _, name = path.rpartition(b"/")
     return directory or b"/", name
 
 
-# The call that walks a path at once, and that Python does not have.
+# ``openat2``, which walks a path in one call, and which Python does not have.
 
 
 class _How(ctypes.Structure):
@@ -78,10 +79,10 @@ class _How(ctypes.Structure):
 
 
 def open_resolved(directory: int, path: bytes, flags: int, resolve: int) -> int:
-    """Open a path, relative to a directory, that is only resolved as ``resolve`` allows.
+    """Open a path, relative to a directory; the kernel refuses what ``resolve`` forbids.
 
     Raises:
-        OSError: With ENOSYS if the kernel does not have this.
+        OSError: Among others, with ENOSYS if the kernel does not have the call.
     """
     how = _How(flags | os.O_CLOEXEC, 0, resolve)
     fd: int = _libc.syscall(
@@ -93,21 +94,22 @@ def open_resolved(directory: int, path: bytes, flags: int, resolve: int) -> int:
 
 
 def is_missing(error: OSError) -> bool:
-    """Whether the kernel does not have this call, or a filter keeps it from us."""
+    """Whether an error says that the kernel does not have ``openat2``, or that a filter forbids it."""
     return error.errno in (errno.ENOSYS, errno.EPERM)
 
 
-# With links.
+# Walks that follow links.
 
 
 def open_path(path: bytes, *, start: int | None = None, last: bool = True) -> int:
-    """What is at a path, as a descriptor that opens nothing; with ``last`` a link at its end is followed.
+    """Return a descriptor of what is at a path.  It stands for the file, and opens nothing.
 
     Args:
         start: The directory that a relative path is relative to.
+        last: Whether a link at the end of the path is followed.
 
     Raises:
-        OSError: It is not there, or is part of a process.
+        OSError: Nothing is there, or something that belongs to a process.
     """
     flags = _PATH if last else _PATH | os.O_NOFOLLOW
     try:
@@ -115,14 +117,14 @@ def open_path(path: bytes, *, start: int | None = None, last: bool = True) -> in
     except FileNotFoundError:
         raise
     except OSError:
-        # There is a link on the way, or the kernel cannot do this; or it says what is wrong with
-        # something that is not there for us.
+        # There is a link on the way, or the kernel does not have the call.  Or the error is about something
+        # that belongs to a process: then the walk below finds that it is not there.
         return follow_links(path, start=start, last=last)
     return visible(fd)
 
 
 def visible(fd: int) -> int:
-    """The descriptor, unless it is one of a process: then it is closed, and was not there."""
+    """Return the descriptor.  If it belongs to a process, close it, and raise that nothing is there."""
     try:
         if procfs.is_visible(fd):
             return fd
@@ -134,7 +136,7 @@ def visible(fd: int) -> int:
 
 
 def follow_links(path: bytes, *, start: int | None = None, last: bool = True) -> int:
-    """Walk name by name: for links, and for kernels that cannot resolve a path at once."""
+    """Do what ``open_path`` does, name by name: for paths with links, and for kernels without ``openat2``."""
     fd = _first(path, start)
     names = _names(path)
     links = 0
@@ -161,13 +163,14 @@ def follow_links(path: bytes, *, start: int | None = None, last: bool = True) ->
 
 
 def _first(path: bytes, start: int | None) -> int:
+    """Return a descriptor of the directory in which a walk begins."""
     if start is None or path.startswith(b"/"):
         return os.open(b"/", _DIRECTORY)
     return os.dup(start)
 
 
 def _names(path: bytes) -> list[bytes]:
-    """The names of a path, the first one last; behind a slash at the end there has to be a directory."""
+    """Return the names of a path, the last one first.  A final slash counts as ``.``, as for the kernel."""
     names = [name for name in path.split(b"/") if name]
     if path.endswith(b"/"):
         names.append(b".")
@@ -175,7 +178,7 @@ def _names(path: bytes) -> list[bytes]:
 
 
 def _target(directory: int, link: int) -> bytes:
-    """Where a link leads to.  Closes its descriptor."""
+    """Return the target of a link.  Closes the descriptor of the link."""
     try:
         if not may_follow(os.fstat(directory), os.fstat(link)):
             raise failure(errno.EACCES)
@@ -184,11 +187,15 @@ def _target(directory: int, link: int) -> bytes:
         os.close(link)
 
 
-# Without links.
+# Walks that refuse links.
 
 
 def open_beneath(directory: int | None, path: bytes) -> int:
-    """A directory, for relative paths only, on a way without links: from the root, or below a directory."""
+    """Return a descriptor of a directory, for relative paths only.  No part of the path may be a link.
+
+    Args:
+        directory: The path is relative to this directory, and stays below it; None for an absolute path.
+    """
     try:
         if directory is None:
             return open_resolved(_HERE, path, _DIRECTORY, NO_SYMLINKS)
@@ -202,7 +209,7 @@ def open_beneath(directory: int | None, path: bytes) -> int:
 
 
 def step_by_step(directory: int | None, path: bytes) -> int:
-    """Walk without links, for kernels that cannot resolve a path at once."""
+    """Do what ``open_beneath`` does, name by name: for kernels without ``openat2``."""
     fd = os.open(b"/", _DIRECTORY) if directory is None else os.dup(directory)
     for name in filter(None, path.split(b"/")):
         try:
@@ -213,13 +220,13 @@ def step_by_step(directory: int | None, path: bytes) -> int:
     return fd
 
 
-# What the kernel refuses in directories that everybody may write to.  Somebody may have put a link or a file
-# there for others to fall into.  The kernel looks at that when it follows a link, and when it opens a file
-# that it was asked to make; whoever follows links and looks for files by himself has to do the same.
+# Directories that everybody may write to.  Somebody may have put a link or a file there as a trap.  The
+# kernel checks for that when it follows a link, and when it opens a file with O_CREAT.  This module walks
+# links by itself, and ``Resolver`` opens before it makes, so both have to make the same checks.
 
 
 def may_follow(directory: os.stat_result, link: os.stat_result) -> bool:
-    """Whether the kernel would follow a link in this directory."""
+    """Whether the kernel would follow this link in this directory."""
     return (
         not strictness("protected_symlinks")
         or directory.st_mode & _SHARED != _SHARED
@@ -228,7 +235,7 @@ def may_follow(directory: os.stat_result, link: os.stat_result) -> bool:
 
 
 def may_write(directory: os.stat_result, file: os.stat_result) -> bool:
-    """Whether the kernel would open a file in this directory for somebody who would also have made it."""
+    """Whether the kernel would open this file in this directory for writing, with O_CREAT."""
     kept = strictness("protected_regular")
     shared_with = stat.S_IWOTH | (stat.S_IWGRP if kept > 1 else 0)
     return (
@@ -241,7 +248,7 @@ def may_write(directory: os.stat_result, file: os.stat_result) -> bool:
 
 @cache
 def strictness(setting: str) -> int:
-    """How strict the kernel is; where that cannot be read, as strict as it can be."""
+    """Return the level of a setting in ``/proc/sys/fs``; the strictest, if it cannot be read."""
     try:
         with open(f"/proc/sys/fs/{setting}", "rb") as file:
             return int(file.read())
