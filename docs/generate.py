@@ -121,9 +121,9 @@ def fixed_limits() -> str:
     from holdfast.engine import looking, watchdog
     from holdfast.engine.output import READ_SIZE
     from holdfast.files import MOST_MISSING, MOST_MISSING_BYTES
-    from holdfast.host import holding, look, orders, tree
+    from holdfast.host import holding, orders, tree
     from holdfast.host.files import watch
-    from holdfast.host.sandbox import ladder
+    from holdfast.host.sandbox import confinement
     from holdfast.protocol.paths import LONGEST
     from holdfast.wire.http import HEAD_LIMIT
     from holdfast.wire.serde import _MOST_CHECKED, _MOST_QUOTED, _MOST_VISITED
@@ -173,7 +173,7 @@ def fixed_limits() -> str:
         (
             "Looks at trees at once",
             f"{looking._THREADS}",
-            f"Threads, for trees of which a glance shows too little. A look ends after {look._SECONDS:g} s.",
+            f"Threads, for trees of which a glance shows too little. A look ends after {tree._SECONDS:g} s.",
         ),
         (
             "Looks at a tree with sampled limits",
@@ -202,9 +202,9 @@ def fixed_limits() -> str:
         ),
         (
             "Sandboxes kept ready",
-            f"{ladder._KEPT}",
+            f"{confinement._KEPT}",
             "Rulesets, and lists of arguments, for the next command with the same rules."
-            f" One above {ladder._KEPT_BYTES // 1024} KiB is not kept.",
+            f" One above {confinement._KEPT_BYTES // 1024} KiB is not kept.",
         ),
         (
             "Missing paths of a watch",

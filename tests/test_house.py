@@ -49,16 +49,15 @@ LOCK_OWNERS = {
     f"{PACKAGE}/api/sync.py",
     f"{PACKAGE}/dialects/exec/conversation.py",
     f"{PACKAGE}/engine/workers.py",
-    f"{PACKAGE}/host/sandbox/ladder.py",
+    f"{PACKAGE}/host/sandbox/bubblewrap.py",
+    f"{PACKAGE}/host/sandbox/confinement.py",
     f"{PACKAGE}/host/sandbox/trial.py",
     f"{PACKAGE}/server/connection.py",
 }
 LOCKS = {"Lock", "RLock", "Condition", "Semaphore", "BoundedSemaphore", "Barrier"}
 
 # Where classes of values are still declared in other ways than by ``value.py``.
-OTHER_VALUES = {
-    f"{PACKAGE}/{folder}/" for folder in ("client", "dialects", "engine", "host", "server", "wire")
-}
+OTHER_VALUES = {f"{PACKAGE}/{folder}/" for folder in ("client", "dialects", "engine", "server", "wire")}
 OTHER_MAKERS = {"dataclasses.dataclass", "typing.NamedTuple", "collections.namedtuple"}
 
 BROAD_EXCEPT_MARK = re.compile(r"#\s*noqa:\s*BLE001\b")

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from enum import Enum, IntEnum
+from enum import Enum, IntEnum, StrEnum
 
 from .value import replace, value
 
 
 class Access(IntEnum):
-    """What may be done with a file, and with everything below a directory.  More is larger."""
+    """What may be done with a file, or with everything below a directory.  A larger value allows more."""
 
     DENY = 0
     READ = 1
@@ -38,7 +38,7 @@ class Named:
 
 @value
 class Pattern:
-    """All that match: ``*`` and ``?`` stay inside a directory, ``**`` does not."""
+    """All paths that match a pattern: ``*`` and ``?`` stay inside a directory, ``**`` does not."""
 
     text: str
 
@@ -50,38 +50,39 @@ class Entry:
     place: str | Named | Pattern
     access: Access
     if_there: bool = False
-    """Whether it means nothing as long as there is nothing at the place."""
+    """Whether the entry counts only if there is something at the place."""
 
 
 class Protection(IntEnum):
-    """How well something inside a writable place can be kept from being written.  More is larger."""
+    """How well a place stays unwritten that lies inside of a writable one.  A larger value is better."""
 
     NONE = 0
     SOFT = 1
-    """By the server, which makes the calls of the command that change files, or refuses them."""
+    """The server keeps it: it makes the calls of the command that change files, or refuses them."""
     HARD = 2
-    """By the kernel."""
+    """The kernel keeps it."""
 
 
 @value
 class Sandbox:
-    """What was asked for."""
+    """What a client asks that a command may do, and no more."""
 
     entries: tuple[Entry, ...] | None
-    """None: all files, as without a sandbox."""
+    """The lines of the policy; None if the command may read and write all files."""
     network: bool
+    """Whether the command may use the network."""
     cwd: str
-    """What relative patterns are relative to."""
+    """The directory that relative patterns are relative to."""
     roots: tuple[str, ...] = ()
-    """The project roots."""
+    """The directories that ``Where.PROJECT_ROOTS`` stands for."""
     pattern_depth: int | None = None
     """How many directories deep ``**`` looks."""
     least: Protection = Protection.SOFT
-    """What the client is content with, inside of writable places."""
+    """The least protection inside of writable places that the client accepts."""
 
     @property
     def confines(self) -> bool:
-        """Whether it forbids anything at all."""
+        """Whether the sandbox forbids anything at all."""
         return self.entries is not None or not self.network
 
 
@@ -95,15 +96,15 @@ class Rule:
     missing: bool = False
     """Whether there was nothing at the path when the rules were made."""
     file: bool = False
-    """Whether it is something else than a directory."""
+    """Whether something else than a directory is at the path."""
     link: bool = False
-    """Whether it is a symbolic link that must stay what it is."""
+    """Whether a symbolic link is at the path that must stay what it is."""
     aliases: tuple[str, ...] = ()
     """Other paths to the same place, with symbolic links in them."""
 
 
 class Rules:
-    """A policy in terms of what is there: one rule per path, the upper ones first."""
+    """A policy in terms of what is on the disk: one rule per path, those of upper directories first."""
 
     __slots__ = ("_access", "rules")
 
@@ -118,7 +119,10 @@ class Rules:
         return hash(self.rules)
 
     def access(self, path: str) -> Access:
-        """What may be done at an absolute path without symbolic links.  The longest rule above it counts."""
+        """Return what may be done at an absolute path, which must not have symbolic links in it.
+
+        The rule with the longest path counts that is at the path or above it.
+        """
         while path not in self._access:
             if path == "/":
                 return Access.DENY
@@ -134,7 +138,7 @@ class Rules:
         return True
 
     def within(self, other: Rules) -> Rules:
-        """What both allow: for each path the less of the two."""
+        """Return the rules that allow what both allow: for each path the lesser access of the two."""
         places = {rule.path: rule for rule in (*other.rules, *self.rules)}
         return Rules(
             [
@@ -144,33 +148,34 @@ class Rules:
         )
 
     def above(self, rule: Rule) -> Access:
-        """What would be allowed at the path of a rule if there were none for it."""
+        """Return what would be allowed at the path of a rule if that rule did not exist."""
         return Access.DENY if rule.path == "/" else self.access(parent(rule.path))
 
 
 def parent(path: str) -> str:
-    """The directory that a path is in."""
+    """Return the directory that a path is in."""
     return path[: path.rindex("/")] or "/"
 
 
 def depth(path: str) -> int:
-    """How many names a path has."""
+    """Return how many names a path has; the root has none."""
     return 0 if path == "/" else path.count("/")
 
 
 @value
 class Denial:
-    """Something that the sandbox refused."""
+    """Something that the sandbox of a command refused."""
 
     op: str
     """What was tried: the name of a system call."""
     subject: str
     """A path, or a kind of socket."""
     count: int = 1
+    """How often it was refused."""
 
 
-class Backing(Enum):
-    """What keeps a sandboxed command from what it may not do."""
+class SandboxBackendName(StrEnum):
+    """The sandbox backends that clients know, by their names on the wire: what keeps a sandbox."""
 
     BUBBLEWRAP = "bubblewrap"
     LANDLOCK = "landlock"
@@ -180,15 +185,19 @@ class Backing(Enum):
 class Guarantees:
     """What sandboxes on this host are worth."""
 
-    backing: Backing | None
-    """None: there can be none, and whoever asks for one is refused."""
+    backend: str | None
+    """The name of the sandbox backend that keeps them, most often a ``SandboxBackendName``.
+
+    None: no sandbox can be kept, and whoever asks for one is refused.
+    """
     protection: Protection = Protection.NONE
+    """How well a place stays unwritten that lies inside of a writable one."""
     exact: bool = False
-    """Whether what was refused is known, and not guessed from the output."""
+    """Whether each denial is seen and reported.  Otherwise it is guessed from the command's output."""
     weaknesses: tuple[str, ...] = ()
-    """What a sandboxed command can do although nobody allowed it."""
+    """What a sandboxed command can do although no policy allows it; each in words for a user."""
     reason: str = ""
-    """Why it is none of the better ones."""
+    """Why no better sandbox backend is used."""
 
 
 NO_SANDBOXES = Guarantees(None)

@@ -17,7 +17,7 @@ from typing import NamedTuple
 
 from holdfast.host import orders
 from holdfast.host.orders import ExitFlag, News, OrderKind, ReleaseFlag, StartFlag, StartStage
-from holdfast.host.sandbox.cage import Cage
+from holdfast.host.sandbox.confinement import Confinement
 
 GUARD = 60.0
 """Seconds after which a test that hangs is given up; no test expects anything to be faster."""
@@ -66,12 +66,17 @@ class Report(NamedTuple):
     """Of survivors: who they are."""
 
 
-NO_CAGE = Cage(b"")
+NO_CONFINEMENT = Confinement(b"")
 
 
-def _sandbox_flags(cage: Cage) -> int:
-    kinds = {RULESET: cage.ruleset, WRAPPED: cage.wrapper, WITNESS: cage.witness}
-    kinds |= {GUARDED: cage.guard, POWERLESS: cage.powerless, DOMAIN: cage.domain, NETWORK: cage.network}
+def _sandbox_flags(confinement: Confinement) -> int:
+    kinds = {RULESET: confinement.ruleset, WRAPPED: confinement.wrapper, WITNESS: confinement.witness}
+    kinds |= {
+        GUARDED: confinement.guard,
+        POWERLESS: confinement.powerless,
+        DOMAIN: confinement.domain,
+        NETWORK: confinement.network,
+    }
     return CONFINED | sum(flag for flag, wanted in kinds.items() if wanted)
 
 
@@ -133,25 +138,25 @@ class Command:
         limits: Sequence[tuple[int, int, int]] = (),
         groups: Sequence[str] = (),
         in_file: bool = False,
-        cage: Cage | None = None,
+        confinement: Confinement | None = None,
     ) -> Command:
         """Send the order to start; pipes are made unless a terminal is handed over."""
         texts = [str(cwd), *groups]
         texts += [argv[0] if name is None else name, *([] if path is None else [path])]
-        caged = cage or NO_CAGE
-        texts += map(os.fsdecode, [*([caged.wrapper] if caged.wrapper else []), *caged.masks, *caged.rules])
+        kept = confinement or NO_CONFINEMENT
+        texts += map(os.fsdecode, [*([kept.wrapper] if kept.wrapper else []), *kept.masks, *kept.rules])
         variables = [f"{key}={value}" for key, value in (env or {"PATH": PATH}).items()]
-        body = b"".join(struct.pack("=3Q", *limit) for limit in limits) + caged.filter
+        body = b"".join(struct.pack("=3Q", *limit) for limit in limits) + kept.filter
         body += b"".join(os.fsencode(text) + b"\0" for text in [*texts, *argv, *variables, self.mark])
         flags = (HAS_STDIN if terminal is None else TERMINAL) | (0 if path is None else SEARCH)
-        flags |= 0 if cage is None else _sandbox_flags(cage)
+        flags |= 0 if confinement is None else _sandbox_flags(confinement)
         files = [] if terminal is None else [os.dup(terminal)]
         if terminal is None:
             theirs_in, self.stdin = os.pipe()
             self.stdout, theirs_out = os.pipe()
             self.stderr, theirs_err = os.pipe()
             files = [theirs_in, theirs_out, theirs_err]
-        files += [] if caged.handed is None else [os.dup(caged.handed.fileno())]
+        files += [] if kept.handed is None else [os.dup(kept.handed.fileno())]
         size = len(body)
         if in_file:
             flags |= IN_FILE
@@ -163,7 +168,7 @@ class Command:
             flags=flags,
             counts=(len(argv), len(variables) + 1, len(limits), len(groups)),
             size=size,
-            sandbox=(len(caged.filter), len(caged.masks), len(caged.rules)),
+            sandbox=(len(kept.filter), len(kept.masks), len(kept.rules)),
         )
         self.send(head + body, *files)
         for fd in files:

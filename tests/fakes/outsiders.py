@@ -12,16 +12,16 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from tests.fakes.client import Message
-from tests.fakes.sandboxes import Caged
+from tests.fakes.sandboxes import ConfiningServer
 
 
 class Bystander:
     """Somebody outside who has nothing to do with it."""
 
-    def __init__(self, caged: Caged) -> None:
-        owner = {} if os.getuid() else {"user": caged.uid, "group": caged.uid, "extra_groups": []}
+    def __init__(self, confining: ConfiningServer) -> None:
+        owner = {} if os.getuid() else {"user": confining.uid, "group": confining.uid, "extra_groups": []}
         self._process = subprocess.Popen(
-            caged.python(str(Path(__file__).with_name("bystander.py"))),
+            confining.python(str(Path(__file__).with_name("bystander.py"))),
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             cwd="/",
@@ -50,8 +50,8 @@ class Bystander:
 
 
 @contextlib.contextmanager
-def bystander(caged: Caged) -> Iterator[Bystander]:
-    one = Bystander(caged)
+def bystander(confining: ConfiningServer) -> Iterator[Bystander]:
+    one = Bystander(confining)
     try:
         yield one
     finally:

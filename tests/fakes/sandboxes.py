@@ -21,9 +21,11 @@ from tests.fakes.client import PATH, Client, Message
 from tests.fakes.server import PATIENCE
 from tests.fakes.trees import USERS, Host, knowing
 
-RUNGS = ("bubblewrap", "landlock")
-CAGES = [
-    (rung, name) for at, rung in enumerate(RUNGS) for name in (USERS if LONG else (USERS[at % len(USERS)],))
+BACKENDS = ("bubblewrap", "landlock")
+SETUPS = [
+    (backend, name)
+    for at, backend in enumerate(BACKENDS)
+    for name in (USERS if LONG else (USERS[at % len(USERS)],))
 ]
 PROTECTED = (".git", ".agents", ".codex", ".aws")
 
@@ -69,10 +71,11 @@ def workspace(*roots: Path, **more: Any) -> Message:
 
 
 @dataclass
-class Caged:
-    """A server with sandboxes of one kind."""
+class ConfiningServer:
+    """A server that confines commands with one sandbox backend."""
 
-    rung: str
+    backend: str
+    """The name of that."""
     host: Host
     info: Message
     """What it says that they are worth."""
@@ -97,14 +100,14 @@ class Caged:
         return any(word in weakness for weakness in self.info["weaknesses"])
 
 
-async def caged_of(rung: str, host: Host) -> Caged:
+async def confining_server(backend: str, host: Host) -> ConfiningServer:
     """What the server says of itself; skips the test if it has no such sandbox."""
     async with knowing(host.url) as talking:
         info = await talking.call("environment/info")
     found = info["capabilities"]["holdfast"]["sandbox"]
-    if found["backend"] != rung:
-        pytest.skip(f"no {rung} here: {found['reason']}")
-    return Caged(rung, host, found)
+    if found["backend"] != backend:
+        pytest.skip(f"no {backend} here: {found['reason']}")
+    return ConfiningServer(backend, host, found)
 
 
 # A scene.
@@ -281,10 +284,15 @@ def json_of(told: Told) -> Any:
 
 
 async def intrude(
-    talking: Client, caged: Caged, sandbox: Message | None, way: str, about: Message, **options: Any
+    talking: Client,
+    confining: ConfiningServer,
+    sandbox: Message | None,
+    way: str,
+    about: Message,
+    **options: Any,
 ) -> Message:
     """Try one way out; gives what the intruder says of it."""
-    argv = caged.python(INTRUDER, way, json.dumps(about))
+    argv = confining.python(INTRUDER, way, json.dumps(about))
     told = await run(talking, sandbox, *argv, env={"PATH": PATH}, **options)
     said = json_of(told)
     assert isinstance(said, dict)
@@ -292,10 +300,14 @@ async def intrude(
 
 
 async def intrude_all(
-    talking: Client, caged: Caged, sandbox: Message | None, jobs: list[tuple[str, Message]], **options: Any
+    talking: Client,
+    confining: ConfiningServer,
+    sandbox: Message | None,
+    jobs: list[tuple[str, Message]],
+    **options: Any,
 ) -> dict[str, Message]:
     """Try several ways, one after the other; gives what the intruder says of each."""
-    argv = caged.python(INTRUDER, "all", json.dumps(jobs))
+    argv = confining.python(INTRUDER, "all", json.dumps(jobs))
     said = json_of(await run(talking, sandbox, *argv, within=19, **options))
     return dict(zip((way for way, _ in jobs), said, strict=True))
 

@@ -26,6 +26,7 @@ from holdfast.dialects.exec.methods import METHODS
 from holdfast.engine.local import LocalBackend
 from holdfast.host.environ import Environment
 from holdfast.host.info import host_info, own_environment
+from holdfast.host.sandbox.confinement import Confiner
 from holdfast.host.spawn import Spawner
 from holdfast.poller import Poller
 from holdfast.server.app import Server
@@ -373,6 +374,7 @@ async def inside(
     any_path: bool = False,
     table: tuple[Route, ...] = (),
     times: ServerLoop | None = None,
+    confiner: Confiner | None = None,
 ) -> AsyncIterator[Inside]:
     """Serve on real sockets with limits and telemetry of the test's choice.
 
@@ -383,7 +385,8 @@ async def inside(
     telemetry = telemetry or Silent()
     poller = Poller()
     poller.attach(loop)
-    spawner = Spawner(Environment(own_environment() if environment is None else environment))
+    variables = own_environment() if environment is None else environment
+    spawner = Spawner(Environment(variables), confiner=confiner)
     backend = LocalBackend(spawner, host_info, loop, poller=poller, limits=engine, telemetry=telemetry)
     endpoint = ExecEndpoint(backend, METHODS, loop=timing, limits=sessions)
     server = Server(

@@ -141,7 +141,7 @@ async def test_control_groups_are_removed_with_their_tree(host: Host, talking: C
     assert [entry["state"] for entry in listed["processes"]] == ["closed"] * 5
 
 
-SWEEP = "from holdfast.host.groups import find_groups\nwhile True: find_groups()"
+SWEEP = "from holdfast.host.limits import find_groups\nwhile True: find_groups()"
 """What a server does when it starts, again and again."""
 
 

@@ -1,6 +1,6 @@
 """What a sandbox has refused is told as it was: not guessed, not forgotten, not invented."""
 
-# house: long because it is one table: what is tried, on which rung, and what is told of it
+# house: long because it is one table: what is tried, on which sandbox backend, and what is told of it
 
 from __future__ import annotations
 
@@ -15,12 +15,12 @@ import pytest
 from tests.fakes.client import Refusal
 from tests.fakes.outsiders import bystander
 from tests.fakes.sandboxes import (
-    CAGES,
     READ_ALL,
-    Caged,
+    SETUPS,
+    ConfiningServer,
     Scene,
     Told,
-    caged_of,
+    confining_server,
     facts,
     policy,
     run,
@@ -37,29 +37,29 @@ pytestmark = pytest.mark.slow
 READ_ONLY = policy(READ_ALL)
 
 
-@pytest.fixture(scope="module", params=CAGES, ids="-".join)
+@pytest.fixture(scope="module", params=SETUPS, ids="-".join)
 def server(request: pytest.FixtureRequest) -> Iterator[tuple[str, Host]]:
     """One server for all tests of this module, of each kind and with each user's rights."""
-    rung, name = request.param
-    with host_of(name, "--sandbox", rung) as host:
-        yield rung, host
+    backend, name = request.param
+    with host_of(name, "--sandbox", backend) as host:
+        yield backend, host
 
 
 @pytest.fixture
-async def caged(server: tuple[str, Host]) -> Caged:
-    found = await caged_of(*server)
+async def confining(server: tuple[str, Host]) -> ConfiningServer:
+    found = await confining_server(*server)
     if found.info["denial"] != "exact":
         pytest.skip("there is no witness here")
     return found
 
 
-def python(caged: Caged, script: str) -> list[str]:
-    return caged.python("-c", script)
+def python(confining: ConfiningServer, script: str) -> list[str]:
+    return confining.python("-c", script)
 
 
-async def done(caged: Caged, here: Scene, script: str, **options: Any) -> Told:
+async def done(confining: ConfiningServer, here: Scene, script: str, **options: Any) -> Told:
     """Run a script in the workspace."""
-    async with talk(caged.url) as talking:
+    async with talk(confining.url) as talking:
         return await sh(talking, workspace(here.work), script, cwd=uri(here.work), **options)
 
 
@@ -85,13 +85,13 @@ OUTSIDE = {
 
 
 @pytest.mark.parametrize("what", OUTSIDE)
-async def test_what_is_refused_outside_is_told(caged: Caged, what: str) -> None:
+async def test_what_is_refused_outside_is_told(confining: ConfiningServer, what: str) -> None:
     """An agent that knows what was refused can ask for exactly that."""
     script, op, name = OUTSIDE[what]
-    with scene(caged.uid) as here:
+    with scene(confining.uid) as here:
         before = here.outside_facts()
 
-        told = await done(caged, here, script)
+        told = await done(confining, here, script)
 
         path = str(here.outside / name)
         assert told.code != 0
@@ -106,7 +106,11 @@ async def test_what_is_refused_outside_is_told(caged: Caged, what: str) -> None:
             "by": "sandbox",
             "detail": f"{told.denials[0][0]} {path}",
         }
-        words = b"Read-only file system" if caged.rung == "bubblewrap" else b"Permission denied|cross-device"
+        words = (
+            b"Read-only file system"
+            if confining.backend == "bubblewrap"
+            else b"Permission denied|cross-device"
+        )
         assert re.search(words, told.errors + told.output, re.IGNORECASE)
         assert here.outside_facts() == before
 
@@ -121,24 +125,26 @@ ATTRIBUTES = {
 
 
 @pytest.mark.parametrize("what", ATTRIBUTES)
-async def test_attributes_outside_are_refused_and_told_or_neither(caged: Caged, what: str) -> None:
+async def test_attributes_outside_are_refused_and_told_or_neither(
+    confining: ConfiningServer, what: str
+) -> None:
     """Landlock has no such right: then it worked, and nothing was refused."""
     line, op = ATTRIBUTES[what]
-    with scene(caged.uid) as here:
+    with scene(confining.uid) as here:
         os.setxattr(here.victim, "user.before", b"x")
         before = here.outside_facts()
 
         script = f"import os; path = {str(here.victim)!r}; {line}"
-        async with talk(caged.url) as talking:
-            told = await run(talking, workspace(here.work), *python(caged, script))
+        async with talk(confining.url) as talking:
+            told = await run(talking, workspace(here.work), *python(confining, script))
 
-        if caged.rung == "bubblewrap":
+        if confining.backend == "bubblewrap":
             assert told.denials == [(op, str(here.victim), 1)]
             assert (told.code, told.denied, told.kind) == (1, True, "sandboxDenied")
             assert b"Read-only file system" in told.errors
             assert here.outside_facts() == before
         else:
-            assert caged.admits("attributes")
+            assert confining.admits("attributes")
             assert (told.code, told.denied, told.denials) == (0, False, [])
 
 
@@ -153,16 +159,18 @@ PROTECTED = {
 
 
 @pytest.mark.parametrize("what", PROTECTED)
-async def test_what_is_refused_inside_is_told(caged: Caged, what: str) -> None:
+async def test_what_is_refused_inside_is_told(confining: ConfiningServer, what: str) -> None:
     """A ``.git`` that cannot be written in a directory that can is a surprise worth a word."""
     script, op, name = PROTECTED[what]
-    with scene(caged.uid) as here:
-        told = await done(caged, here, script)
+    with scene(confining.uid) as here:
+        told = await done(confining, here, script)
 
         assert told.code != 0
         assert told.denied
         assert told.kind == "sandboxDenied"
-        if not (what == "make inside" and caged.rung == "bubblewrap"):  # There it seems to be there already.
+        if not (
+            what == "make inside" and confining.backend == "bubblewrap"
+        ):  # There it seems to be there already.
             assert (op, str(here.work / name)) in told.ops
         assert all(path.startswith(str(here.work / ".")) for _, path in told.ops)
 
@@ -178,44 +186,48 @@ NETWORK = {
 
 
 @pytest.mark.parametrize("what", NETWORK)
-async def test_the_network_is_refused_and_told(caged: Caged, what: str) -> None:
+async def test_the_network_is_refused_and_told(confining: ConfiningServer, what: str) -> None:
     """The commonest refusal of all: a package manager that wants to download."""
     line, op, subject = NETWORK[what]
-    async with talk(caged.url) as talking:
-        told = await run(talking, READ_ONLY, *python(caged, f"import socket; {line}"))
+    async with talk(confining.url) as talking:
+        told = await run(talking, READ_ONLY, *python(confining, f"import socket; {line}"))
 
     assert told.denials == [(op, subject, 1)]
     assert (told.code, told.denied, told.kind) == (1, True, "sandboxDenied")
     assert b"Operation not permitted" in told.errors
 
 
-async def test_with_the_network_allowed_nothing_is_refused(caged: Caged) -> None:
+async def test_with_the_network_allowed_nothing_is_refused(confining: ConfiningServer) -> None:
     """Or the table above would hold for everybody."""
-    async with talk(caged.url) as talking:
+    async with talk(confining.url) as talking:
         sandbox = policy(READ_ALL, network=True)
-        told = await run(talking, sandbox, *python(caged, "import socket; socket.socket(); 1 / 0"))
+        told = await run(talking, sandbox, *python(confining, "import socket; socket.socket(); 1 / 0"))
 
     assert (told.code, told.denied, told.denials) == (1, False, [])
 
 
-async def test_signals_outside_are_refused(caged: Caged) -> None:
+async def test_signals_outside_are_refused(confining: ConfiningServer) -> None:
     """Not by a file's rule: no path is named."""
-    with bystander(caged) as other:
-        async with talk(caged.url) as talking:
+    with bystander(confining) as other:
+        async with talk(confining.url) as talking:
             told = await sh(talking, READ_ONLY, f"kill -USR1 {other.reach['pid']}")
 
         assert other.state() == other.before
     assert told.code != 0
-    words = b"No such process" if caged.rung == "bubblewrap" else b"Operation not permitted|Permission denied"
+    words = (
+        b"No such process"
+        if confining.backend == "bubblewrap"
+        else b"Operation not permitted|Permission denied"
+    )
     assert re.search(words, told.errors)
     assert told.denials == []
 
 
-async def test_each_is_counted(caged: Caged) -> None:
+async def test_each_is_counted(confining: ConfiningServer) -> None:
     """One line for what was tried a hundred times."""
-    with scene(caged.uid) as here:
+    with scene(confining.uid) as here:
         script = "for i in $(seq 100); do echo x >../outside/victim; done; mkdir ../outside/new; exit 3"
-        told = await done(caged, here, script)
+        told = await done(confining, here, script)
 
         assert told.denials == [
             ("open", str(here.victim), 100),
@@ -224,10 +236,10 @@ async def test_each_is_counted(caged: Caged) -> None:
         assert (told.code, told.denied) == (3, True)
 
 
-async def test_what_was_told_can_be_read_later(caged: Caged) -> None:
+async def test_what_was_told_can_be_read_later(confining: ConfiningServer) -> None:
     """A client that comes back asks for it."""
-    with scene(caged.uid) as here:
-        async with talk(caged.url) as talking:
+    with scene(confining.uid) as here:
+        async with talk(confining.url) as talking:
             told = await sh(talking, workspace(here.work), f"echo x >{here.victim}")
             page = await talking.read("p")
 
@@ -243,27 +255,27 @@ async def test_what_was_told_can_be_read_later(caged: Caged) -> None:
 @pytest.mark.parametrize(
     "words", ["sandbox", "Permission denied", "Operation not permitted", "Read-only file system", "seccomp"]
 )
-async def test_words_are_no_denial(caged: Caged, words: str) -> None:
+async def test_words_are_no_denial(confining: ConfiningServer, words: str) -> None:
     """A failing test of a program that is about sandboxes has failed, and that is all."""
-    async with talk(caged.url) as talking:
+    async with talk(confining.url) as talking:
         told = await sh(talking, READ_ONLY, f"echo '{words}'; echo '{words}' >&2; exit 1")
 
     assert (told.code, told.denied, told.denials) == (1, False, [])
     assert told.exit["outcome"]["kind"] == "exit"
 
 
-async def test_the_exit_code_of_a_bad_call_is_no_denial(caged: Caged) -> None:
+async def test_the_exit_code_of_a_bad_call_is_no_denial(confining: ConfiningServer) -> None:
     """159 is what a shell says of a program that was killed for a call; anybody can say it."""
-    async with talk(caged.url) as talking:
+    async with talk(confining.url) as talking:
         told = await sh(talking, READ_ONLY, "exit 159")
 
     assert (told.code, told.denied, told.denials) == (159, False, [])
 
 
-async def test_a_silenced_denial_is_one(caged: Caged) -> None:
+async def test_a_silenced_denial_is_one(confining: ConfiningServer) -> None:
     """Nothing was said, and still it failed of it."""
-    with scene(caged.uid) as here:
-        told = await done(caged, here, "exec 2>/dev/null; echo x >../outside/victim; exit 4")
+    with scene(confining.uid) as here:
+        told = await done(confining, here, "exec 2>/dev/null; echo x >../outside/victim; exit 4")
 
         assert told.errors == told.output == b""
         assert told.denials == [("open", str(here.victim), 1)]
@@ -271,9 +283,9 @@ async def test_a_silenced_denial_is_one(caged: Caged) -> None:
 
 
 @pytest.mark.parametrize("tty", [False, True], ids=["pipes", "terminal"])
-async def test_a_missing_program_is_a_start_that_failed(caged: Caged, tty: bool) -> None:  # noqa: FBT001
+async def test_a_missing_program_is_a_start_that_failed(confining: ConfiningServer, tty: bool) -> None:  # noqa: FBT001
     """It would be missing without a sandbox, too."""
-    async with talk(caged.url) as talking:
+    async with talk(confining.url) as talking:
         with pytest.raises(Refusal) as unsandboxed:
             await talking.start("p", "/no/such/program", tty=tty)
         with pytest.raises(Refusal) as refusal:
@@ -282,20 +294,20 @@ async def test_a_missing_program_is_a_start_that_failed(caged: Caged, tty: bool)
     assert refusal.value.error == unsandboxed.value.error
 
 
-async def test_a_success_is_no_denial_but_what_was_refused_is_listed(caged: Caged) -> None:
+async def test_a_success_is_no_denial_but_what_was_refused_is_listed(confining: ConfiningServer) -> None:
     """Who has coped with it has not failed of it."""
-    with scene(caged.uid) as here:
-        told = await done(caged, here, "echo x >../outside/victim; exit 0")
+    with scene(confining.uid) as here:
+        told = await done(confining, here, "echo x >../outside/victim; exit 0")
 
         assert told.denials == [("open", str(here.victim), 1)]
         assert (told.code, told.denied, told.kind) == (0, False, "exit")
 
 
-async def test_what_would_fail_anyway_is_not_listed(caged: Caged) -> None:
+async def test_what_would_fail_anyway_is_not_listed(confining: ConfiningServer) -> None:
     """Who may not write a file has its permissions against it, and not the sandbox."""
-    if caged.uid == 0:
+    if confining.uid == 0:
         pytest.skip("root may everything")
-    with scene(caged.uid) as here:
+    with scene(confining.uid) as here:
         for path in (here.victim, here.outside, here.outside / "empty"):
             os.chown(path, 0, 0)
         script = (
@@ -303,67 +315,67 @@ async def test_what_would_fail_anyway_is_not_listed(caged: Caged) -> None:
             " rm -f ../outside/victim; mv ../outside/victim x; rmdir ../outside/empty;"
             " ln -s x ../outside/new; exit 1"
         )
-        told = await done(caged, here, script)
+        told = await done(confining, here, script)
 
     assert told.denials == []
     assert (told.code, told.denied, told.kind) == (1, False, "exit")
 
 
-async def test_what_is_not_there_is_not_listed(caged: Caged) -> None:
+async def test_what_is_not_there_is_not_listed(confining: ConfiningServer) -> None:
     """The same for a directory that is missing, and for looking."""
-    with scene(caged.uid) as here:
+    with scene(confining.uid) as here:
         script = (
             "echo x >../outside/no/such; mkdir ../outside/no/such; cat ../outside/nothing;"
             " rm ../outside/nothing; mv ../outside/nothing x; rmdir ../outside/nothing;"
             " mkdir ../outside/empty; cat ../outside/victim; exit 1"
         )
-        told = await done(caged, here, script)
+        told = await done(confining, here, script)
 
     assert told.denials == []
     assert (told.code, told.denied) == (1, False)
 
 
-async def test_what_is_allowed_is_not_listed(caged: Caged) -> None:
+async def test_what_is_allowed_is_not_listed(confining: ConfiningServer) -> None:
     """The daily bread of a build."""
-    with scene(caged.uid) as here:
+    with scene(confining.uid) as here:
         script = (
             "mkdir d && echo x >d/f && mv d/f d/g && ln d/g d/h && ln -s g d/i && rm d/g && chmod 600 d/h"
             " && echo x >/dev/null && touch d/h && cat <d/h >/dev/null; exit 1"
         )
-        told = await done(caged, here, script)
+        told = await done(confining, here, script)
 
     assert told.denials == []
     assert (told.code, told.denied) == (1, False)
 
 
-async def test_what_a_grandchild_was_refused_is_told(caged: Caged) -> None:
+async def test_what_a_grandchild_was_refused_is_told(confining: ConfiningServer) -> None:
     """A build is a tree of programs, and the one that fails is far below."""
-    with scene(caged.uid) as here:
+    with scene(confining.uid) as here:
         told = await done(
-            caged, here, "sh -c 'sh -c \"echo x >../outside/victim; exit 5\"; exit $?'; exit $?"
+            confining, here, "sh -c 'sh -c \"echo x >../outside/victim; exit 5\"; exit $?'; exit $?"
         )
 
         assert told.denials == [("open", str(here.victim), 1)]
         assert (told.code, told.denied) == (5, True)
 
 
-async def test_what_was_refused_in_another_session_is_told(caged: Caged) -> None:
+async def test_what_was_refused_in_another_session_is_told(confining: ConfiningServer) -> None:
     """The same for whoever has moved away."""
-    with scene(caged.uid) as here:
-        told = await done(caged, here, "setsid -w sh -c 'echo x >../outside/victim'; exit 6")
+    with scene(confining.uid) as here:
+        told = await done(confining, here, "setsid -w sh -c 'echo x >../outside/victim'; exit 6")
 
         assert told.denials == [("open", str(here.victim), 1)]
         assert (told.code, told.denied) == (6, True)
 
 
-async def test_a_late_denial_is_told(caged: Caged) -> None:
+async def test_a_late_denial_is_told(confining: ConfiningServer) -> None:
     """The last thing before the end."""
-    with scene(caged.uid) as here:
+    with scene(confining.uid) as here:
         code = f"import os\ntry: os.mkdir({str(here.outside / 'new')!r})\nexcept OSError: os._exit(9)"
-        async with talk(caged.url) as talking:
+        async with talk(confining.url) as talking:
             tales = []
             for number in range(10):
-                argv = python(caged, code)
+                argv = python(confining, code)
                 tales.append(await run(talking, workspace(here.work), *argv, name=f"p{number}"))
 
         assert [(told.code, told.denied, told.ops) for told in tales] == [
@@ -371,29 +383,29 @@ async def test_a_late_denial_is_told(caged: Caged) -> None:
         ] * 10
 
 
-async def test_a_denial_on_a_terminal_is_told(caged: Caged) -> None:
+async def test_a_denial_on_a_terminal_is_told(confining: ConfiningServer) -> None:
     """The same with the one stream that carries everything."""
-    with scene(caged.uid) as here:
-        told = await done(caged, here, "echo x >../outside/victim", tty=True)
+    with scene(confining.uid) as here:
+        told = await done(confining, here, "echo x >../outside/victim", tty=True)
 
         assert told.denials == [("open", str(here.victim), 1)]
         assert told.denied
         assert told.kind == "sandboxDenied"
 
 
-async def test_a_python_that_cannot_keep_what_it_compiled_succeeds(caged: Caged) -> None:
+async def test_a_python_that_cannot_keep_what_it_compiled_succeeds(confining: ConfiningServer) -> None:
     """It does not mind; whoever reads the list sees it."""
-    with scene(caged.uid) as here:
+    with scene(confining.uid) as here:
         (here.outside / "module.py").write_text("x = 1\n")
         here.give()
         argv = [
-            caged.host.python,
+            confining.host.python,
             "-I",
             "-S",
             "-c",
             f"import sys; sys.path[:0] = [{str(here.outside)!r}]; import module",
         ]
-        async with talk(caged.url) as talking:
+        async with talk(confining.url) as talking:
             told = await run(talking, workspace(here.work), *argv)
 
         assert (told.code, told.denied, told.kind) == (0, False, "exit")
@@ -401,10 +413,10 @@ async def test_a_python_that_cannot_keep_what_it_compiled_succeeds(caged: Caged)
 
 
 @pytest.mark.skipif(shutil.which("git") is None, reason="there is no git")
-async def test_a_git_status_in_a_tree_that_cannot_be_written_succeeds(caged: Caged) -> None:
+async def test_a_git_status_in_a_tree_that_cannot_be_written_succeeds(confining: ConfiningServer) -> None:
     """It would like to refresh its index, and does without."""
-    with scene(caged.uid, git=False) as here:
-        async with talk(caged.url) as talking:
+    with scene(confining.uid, git=False) as here:
+        async with talk(confining.url) as talking:
             script = "git init -q . && git add file && touch -d 2001-01-01 file"
             made = await sh(talking, None, script, cwd=uri(here.work), name="made")
             before = facts(here.work / ".git")
@@ -417,12 +429,12 @@ async def test_a_git_status_in_a_tree_that_cannot_be_written_succeeds(caged: Cag
         assert facts(here.work / ".git") == before
 
 
-async def test_whoever_cannot_be_seen_is_not_believed(caged: Caged) -> None:
+async def test_whoever_cannot_be_seen_is_not_believed(confining: ConfiningServer) -> None:
     """A program that hides its memory is refused all the same, and what is told is not invented."""
-    with scene(caged.uid) as here:
+    with scene(confining.uid) as here:
         code = f"import ctypes; ctypes.CDLL(None).prctl(4, 0, 0, 0, 0); open({str(here.victim)!r}, 'w')"
-        async with talk(caged.url) as talking:
-            told = await run(talking, workspace(here.work), *python(caged, code))
+        async with talk(confining.url) as talking:
+            told = await run(talking, workspace(here.work), *python(confining, code))
 
         assert told.code == 1
         assert {path for _, path in told.ops} <= {str(here.victim), ""}
@@ -464,10 +476,10 @@ def plain() -> Iterator[Host]:
 
 async def test_without_a_witness_it_is_said_that_it_is_a_guess(plain: Host) -> None:
     """Whoever relies on it must be able to know."""
-    caged = await caged_of("landlock", plain)
+    confining = await confining_server("landlock", plain)
 
-    assert caged.info["denial"] == "guess"
-    assert caged.info["protectsSubpaths"] == "none"
+    assert confining.info["denial"] == "guess"
+    assert confining.info["protectsSubpaths"] == "none"
 
 
 @pytest.mark.parametrize(
@@ -483,10 +495,10 @@ async def test_without_a_witness_it_is_said_that_it_is_a_guess(plain: Host) -> N
 )
 async def test_without_a_witness_the_words_decide(plain: Host, script: str, denied: bool) -> None:  # noqa: FBT001
     """The reference's guess, right or wrong, and labelled so."""
-    caged = await caged_of("landlock", plain)
-    with scene(caged.uid) as here:
+    confining = await confining_server("landlock", plain)
+    with scene(confining.uid) as here:
         before = here.outside_facts()
-        async with talk(caged.url) as talking:
+        async with talk(confining.url) as talking:
             sandbox = workspace(here.work, protectsSubpaths="none")
             told = await sh(talking, sandbox, script, cwd=uri(here.work))
 
@@ -499,9 +511,9 @@ async def test_without_a_witness_the_words_decide(plain: Host, script: str, deni
 
 async def test_without_a_witness_nothing_less_is_started_than_asked_for(plain: Host) -> None:
     """By default a client wants its ``.git`` to be guarded, and nobody is there to do it."""
-    caged = await caged_of("landlock", plain)
-    with scene(caged.uid) as here:
-        async with talk(caged.url) as talking:
+    confining = await confining_server("landlock", plain)
+    with scene(confining.uid) as here:
+        async with talk(confining.url) as talking:
             with pytest.raises(Refusal, match="not as well as was asked for") as refusal:
                 await sh(talking, workspace(here.work), "true")
 

@@ -16,13 +16,13 @@ import pytest
 
 from tests.fakes.client import PATH, Client, Message, Refusal, start_params
 from tests.fakes.sandboxes import (
-    CAGES,
     PROJECT,
     PROTECTED,
     READ_ALL,
-    Caged,
+    SETUPS,
+    ConfiningServer,
     Scene,
-    caged_of,
+    confining_server,
     entry,
     facts,
     policy,
@@ -46,31 +46,31 @@ WAIT = "echo ready; exec sleep 1000"
 MIB = 1 << 20
 
 
-@pytest.fixture(scope="module", params=CAGES, ids="-".join)
+@pytest.fixture(scope="module", params=SETUPS, ids="-".join)
 def server(request: pytest.FixtureRequest) -> Iterator[tuple[str, Host]]:
     """One server for all tests of this module, of each kind and with each user's rights."""
-    rung, name = request.param
-    with host_of(name, "--sandbox", rung) as host:
-        yield rung, host
+    backend, name = request.param
+    with host_of(name, "--sandbox", backend) as host:
+        yield backend, host
 
 
 @pytest.fixture
-async def caged(server: tuple[str, Host]) -> Caged:
-    return await caged_of(*server)
+async def confining(server: tuple[str, Host]) -> ConfiningServer:
+    return await confining_server(*server)
 
 
 @pytest.fixture
-async def talking(caged: Caged) -> AsyncIterator[Client]:
-    async with talk(caged.url) as client:
+async def talking(confining: ConfiningServer) -> AsyncIterator[Client]:
+    async with talk(confining.url) as client:
         yield client
         # Or what still runs would outlive the test.
         await client.call("session/close")
 
 
 @pytest.fixture
-def here(caged: Caged) -> Iterator[Scene]:
+def here(confining: ConfiningServer) -> Iterator[Scene]:
     """A workspace without any of the protected names, and a directory for temporary files."""
-    with workspace_of(caged.uid) as made:
+    with workspace_of(confining.uid) as made:
         yield made
 
 
@@ -115,9 +115,9 @@ def alive(host: Host) -> set[Sighting]:
     return {found for found in commands(host.program.pid) if is_same(found)}
 
 
-async def gone(caged: Caged) -> None:
+async def gone(confining: ConfiningServer) -> None:
     """Wait until nobody is left."""
-    await eventually(lambda: not alive(caged.host))
+    await eventually(lambda: not alive(confining.host))
 
 
 # Nothing is left behind.
@@ -144,11 +144,13 @@ TERMS: dict[str, Message] = {"timeout": {"timeoutMs": 200}, "idle": {"idleTimeou
 
 
 @pytest.mark.parametrize("how", ENDS)
-async def test_an_end_leaves_nothing_in_the_workspace(caged: Caged, here: Scene, how: str) -> None:
+async def test_an_end_leaves_nothing_in_the_workspace(
+    confining: ConfiningServer, here: Scene, how: str
+) -> None:
     """An empty ``.git`` in a workspace makes a repository of it for every tool that comes by."""
     before = facts(here.base)
     script = f"echo ready; read _; {LAST.get(how, 'exit 0')}"
-    async with talk(caged.url) as talking:
+    async with talk(confining.url) as talking:
         await talking.call("process/start", params(here, script, pipeStdin=True, **TERMS.get(how, {})))
         await ready(talking)
         during = strange(here)
@@ -159,12 +161,12 @@ async def test_an_end_leaves_nothing_in_the_workspace(caged: Caged, here: Scene,
         await eventually(lambda: not strange(here))
 
     if how not in TERMS:  # Such an end may have come before we looked.
-        assert bool(during) == (caged.rung == "bubblewrap"), "or there was nothing to take away"
+        assert bool(during) == (confining.backend == "bubblewrap"), "or there was nothing to take away"
     after = facts(here.base)
     assert {name: fact[:4] for name, fact in after.items()} == {
         name: fact[:4] for name, fact in before.items()
     }
-    await gone(caged)
+    await gone(confining)
 
 
 async def test_masks_are_gone_when_the_end_is_told(talking: Client, here: Scene) -> None:
@@ -180,13 +182,13 @@ async def test_masks_are_gone_when_the_end_is_told(talking: Client, here: Scene)
 
 
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGKILL])
-@pytest.mark.parametrize(("rung", "name"), CAGES)
-async def test_the_end_of_the_server_leaves_nothing(rung: str, name: str, number: signal.Signals) -> None:
+@pytest.mark.parametrize(("backend", "name"), SETUPS)
+async def test_the_end_of_the_server_leaves_nothing(backend: str, name: str, number: signal.Signals) -> None:
     """However it ends."""
-    with host_of(name, "--sandbox", rung) as host:
-        caged = await caged_of(rung, host)
-        with workspace_of(caged.uid) as here:
-            async with talk(caged.url) as talking:
+    with host_of(name, "--sandbox", backend) as host:
+        confining = await confining_server(backend, host)
+        with workspace_of(confining.uid) as here:
+            async with talk(confining.url) as talking:
                 for each in ("p", "q"):
                     await talking.call("process/start", params(here, f"trap '' TERM; {WAIT}", each))
                     await ready(talking, each)
@@ -199,11 +201,11 @@ async def test_the_end_of_the_server_leaves_nothing(rung: str, name: str, number
             await eventually(lambda: not strange(here))
 
     assert len(running) >= 2
-    assert bool(during) == (rung == "bubblewrap")
+    assert bool(during) == (backend == "bubblewrap")
 
 
 async def test_of_two_in_one_workspace_the_second_keeps_its_protection(
-    caged: Caged, talking: Client, here: Scene
+    confining: ConfiningServer, talking: Client, here: Scene
 ) -> None:
     """What covers a name is there until the last who needs it is gone."""
     attempt = "echo ready; read _; mkdir .git .aws; echo x >.codex; mkdir $TMPDIR/.git; exit 4"
@@ -223,7 +225,7 @@ async def test_of_two_in_one_workspace_the_second_keeps_its_protection(
 
 
 async def test_of_two_that_end_in_any_order_nothing_is_left(
-    caged: Caged, talking: Client, here: Scene
+    confining: ConfiningServer, talking: Client, here: Scene
 ) -> None:
     """Whoever is the last takes it away, also if they are two."""
     for turn in range(5):
@@ -249,8 +251,8 @@ async def test_two_users_in_one_place_leave_nothing_for_long(first: str) -> None
         host_of(other, "--sandbox", "bubblewrap") as two,
         scene(0, git=False) as here,
     ):
-        await caged_of("bubblewrap", one)
-        await caged_of("bubblewrap", two)
+        await confining_server("bubblewrap", one)
+        await confining_server("bubblewrap", two)
         here.work.chmod(0o1777)
         async with talk(one.url) as early, talk(two.url) as late:
             for talking in (early, late):
@@ -271,7 +273,7 @@ async def test_two_users_in_one_place_leave_nothing_for_long(first: str) -> None
 
 
 async def test_nothing_is_left_in_the_hosts_temporary_directory(
-    caged: Caged, talking: Client, here: Scene
+    confining: ConfiningServer, talking: Client, here: Scene
 ) -> None:
     """The place that nearly every profile can write to."""
     before = {name for name in PROTECTED if os.path.lexists(f"/tmp/{name}")}
@@ -301,7 +303,7 @@ async def test_an_empty_directory_of_the_users_survives(talking: Client, here: S
     assert facts(here.work) == before
 
 
-async def test_a_place_that_is_not_ours_can_be_worked_in(caged: Caged, talking: Client) -> None:
+async def test_a_place_that_is_not_ours_can_be_worked_in(confining: ConfiningServer, talking: Client) -> None:
     """Nobody could make those names there, so nobody need be kept from it."""
     with scene(0, git=False) as here:
         told = await sh(talking, workspace(here.work), "cat file; mkdir .git; exit 5", cwd=uri(here.work))
@@ -418,24 +420,24 @@ FAMILY = (
 
 
 @pytest.mark.parametrize("how", ["terminate", "grace", "kill", "session"])
-async def test_nobody_of_a_tree_is_left(caged: Caged, here: Scene, how: str) -> None:
+async def test_nobody_of_a_tree_is_left(confining: ConfiningServer, here: Scene, how: str) -> None:
     """However far it has moved away."""
-    async with talk(caged.url) as talking:
+    async with talk(confining.url) as talking:
         await talking.call("process/start", params(here, FAMILY))
         await ready(talking)
-        await eventually(lambda: len(alive(caged.host)) >= 9)
+        await eventually(lambda: len(alive(confining.host)) >= 9)
 
         await end(talking, how)
-        left = alive(caged.host) if how in ("terminate", "grace", "session") else set()
+        left = alive(confining.host) if how in ("terminate", "grace", "session") else set()
         if how != "session":
             await talking.closed("p")
-        await gone(caged)
+        await gone(confining)
 
     assert left == set(), "the answer came before the end"
 
 
 async def test_what_a_command_leaves_behind_can_still_be_ended(
-    caged: Caged, talking: Client, here: Scene
+    confining: ConfiningServer, talking: Client, here: Scene
 ) -> None:
     """Whether it lives on is another question; it must not be out of reach."""
     script = "setsid sh -c 'exec >/dev/null 2>&1; sleep 1000' & echo ready; exit 6"
@@ -443,7 +445,7 @@ async def test_what_a_command_leaves_behind_can_still_be_ended(
     told = await told_of(talking, "p")
 
     answer = await talking.call("process/terminate", {"processId": "p", "graceMs": 0})
-    await gone(caged)
+    await gone(confining)
     await eventually(lambda: not strange(here))
 
     assert told.code == 6
@@ -453,16 +455,16 @@ async def test_what_a_command_leaves_behind_can_still_be_ended(
 # Limits.
 
 
-async def test_a_limit_on_memory_is_kept(caged: Caged, talking: Client, here: Scene) -> None:
+async def test_a_limit_on_memory_is_kept(confining: ConfiningServer, talking: Client, here: Scene) -> None:
     """A sandbox is no way around it."""
     take = f"b = bytearray({512 * MIB}); b[::4096] = b'x' * len(b[::4096]); import signal; signal.pause()"
-    told = await run(talking, everyday(here), *caged.python("-c", take), limits={"memoryBytes": 96 * MIB})
+    told = await run(talking, everyday(here), *confining.python("-c", take), limits={"memoryBytes": 96 * MIB})
 
     assert told.code == 137
     assert (told.kind, told.exit["outcome"]["by"]) == ("oom", "limit")
 
 
-async def test_a_limit_on_processes_is_kept(caged: Caged, talking: Client, here: Scene) -> None:
+async def test_a_limit_on_processes_is_kept(confining: ConfiningServer, talking: Client, here: Scene) -> None:
     """Neither is it one around this."""
     forks = (
         "import os, signal\nmade = 0\nfor _ in range(100):\n"
@@ -470,7 +472,7 @@ async def test_a_limit_on_processes_is_kept(caged: Caged, talking: Client, here:
         "  if not pid: signal.pause()\n  made += 1\nprint('made', made, flush=True)\nsignal.pause()"
     )
     answer = await talking.start(
-        "p", *caged.python("-c", forks), sandbox=everyday(here), limits={"processes": 20}
+        "p", *confining.python("-c", forks), sandbox=everyday(here), limits={"processes": 20}
     )
     tale = talking.tale("p")
     if answer["limits"]["processes"] == "cgroup":
@@ -483,10 +485,10 @@ async def test_a_limit_on_processes_is_kept(caged: Caged, talking: Client, here:
         assert 0 < int(told.output.split()[1]) < 20
     else:
         assert (told.kind, told.exit["outcome"]["by"]) == ("terminated", "limit")
-    await gone(caged)
+    await gone(confining)
 
 
-async def test_a_limit_on_files_is_kept(caged: Caged, talking: Client, here: Scene) -> None:
+async def test_a_limit_on_files_is_kept(confining: ConfiningServer, talking: Client, here: Scene) -> None:
     """The same, for what is a limit of each process."""
     told = await sh(talking, everyday(here), "ulimit -n", limits={"openFiles": 50})
 
@@ -507,9 +509,9 @@ async def test_a_limit_on_time_is_kept(talking: Client, here: Scene) -> None:
 
 @pytest.mark.stress
 @pytest.mark.parametrize(
-    "server", [cage for cage in CAGES if cage[1] == USERS[-1]], ids="-".join, indirect=True
+    "server", [setup for setup in SETUPS if setup[1] == USERS[-1]], ids="-".join, indirect=True
 )
-async def test_many_at_once(caged: Caged, talking: Client, here: Scene) -> None:
+async def test_many_at_once(confining: ConfiningServer, talking: Client, here: Scene) -> None:
     """Two hundred in one workspace, each with its own end, and no trace of any."""
     names = [f"p{number}" for number in range(200)]
     script = "echo ready; read n; echo x >$TMPDIR/f$n; mkdir .git 2>/dev/null; exit $n"
@@ -520,12 +522,12 @@ async def test_many_at_once(caged: Caged, talking: Client, here: Scene) -> None:
         await talking.result(answer, within=2 * PATIENCE)
     for name in names:
         await ready(talking, name)
-    running = len(alive(caged.host))
+    running = len(alive(confining.host))
     for number, name in enumerate(names):
         await talking.write(name, f"{number}\n".encode(), "w")
     ends = [await told_of(talking, name) for name in names]
     await eventually(lambda: not strange(here))
-    await gone(caged)
+    await gone(confining)
 
     assert running >= 200
     assert [told.code for told in ends] == list(range(200))
@@ -559,7 +561,7 @@ BAD_STARTS: dict[str, Message] = {
 
 @pytest.mark.parametrize("tty", [False, True], ids=["pipes", "terminal"])
 async def test_a_start_that_fails_fails_as_without_a_sandbox(
-    caged: Caged,
+    confining: ConfiningServer,
     talking: Client,
     here: Scene,
     tty: bool,  # noqa: FBT001
@@ -577,11 +579,11 @@ async def test_a_start_that_fails_fails_as_without_a_sandbox(
         what: plain for what, (_, plain) in answers.items()
     }
     await eventually(lambda: not strange(here))
-    await gone(caged)
+    await gone(confining)
 
 
 async def test_a_program_that_cannot_be_seen_is_not_started(
-    caged: Caged, talking: Client, here: Scene
+    confining: ConfiningServer, talking: Client, here: Scene
 ) -> None:
     """It is there, but not for this command; and that is not the program's fault."""
     with pytest.raises(Refusal) as refusal:
@@ -590,4 +592,4 @@ async def test_a_program_that_cannot_be_seen_is_not_started(
     assert refusal.value.code == -32603
     assert refusal.value.data["fault"] == "sandbox"
     await eventually(lambda: not strange(here))
-    await gone(caged)
+    await gone(confining)

@@ -24,16 +24,16 @@ from tests.fakes.intruder_calls import CALLS
 from tests.fakes.intruder_tricks import WAYS
 from tests.fakes.outsiders import Bystander, Ears, bystander, ears
 from tests.fakes.sandboxes import (
-    CAGES,
+    BACKENDS,
     INTRUDER,
     MINIMAL,
     PROJECT,
     PROTECTED,
     READ_ALL,
-    RUNGS,
-    Caged,
+    SETUPS,
+    ConfiningServer,
     Scene,
-    caged_of,
+    confining_server,
     entry,
     glob,
     intrude,
@@ -63,17 +63,17 @@ AT_ONCE = 12
 TARGETS = ("outside", "protected")
 
 
-@pytest.fixture(scope="module", params=CAGES, ids="-".join)
+@pytest.fixture(scope="module", params=SETUPS, ids="-".join)
 def server(request: pytest.FixtureRequest) -> Iterator[tuple[str, Host]]:
     """One server for all tests of this module, of each kind and with each user's rights."""
-    rung, name = request.param
-    with host_of(name, "--sandbox", rung) as host:
-        yield rung, host
+    backend, name = request.param
+    with host_of(name, "--sandbox", backend) as host:
+        yield backend, host
 
 
 @pytest.fixture
-async def caged(server: tuple[str, Host]) -> Caged:
-    return await caged_of(*server)
+async def confining(server: tuple[str, Host]) -> ConfiningServer:
+    return await confining_server(*server)
 
 
 def about(here: Scene, target: str, **more: Any) -> Message:
@@ -94,27 +94,29 @@ def facts_of(here: Scene) -> Any:
 
 
 async def try_all(
-    caged: Caged, places: dict[str, Scene], target: str, *, sandboxed: bool
+    confining: ConfiningServer, places: dict[str, Scene], target: str, *, sandboxed: bool
 ) -> dict[str, Message]:
     """Try every way in a scene of its own."""
     said: dict[str, Message] = {}
     ways = list(places)
-    async with talk(caged.url) as talking:
+    async with talk(confining.url) as talking:
         for start in range(0, len(ways), AT_ONCE):
             some = ways[start : start + AT_ONCE]
             sandbox = workspace(*(places[way].work for way in some)) if sandboxed else None
             jobs = [(way, about(places[way], target)) for way in some]
-            said |= await intrude_all(talking, caged, sandbox, jobs, name=f"from {start}")
+            said |= await intrude_all(talking, confining, sandbox, jobs, name=f"from {start}")
     return said
 
 
 @pytest.mark.parametrize("target", TARGETS)
-async def test_files_that_may_not_be_written_stay_as_they_are(caged: Caged, target: str) -> None:
+async def test_files_that_may_not_be_written_stay_as_they_are(
+    confining: ConfiningServer, target: str
+) -> None:
     """The purpose of it all, once for what is outside and once for what stays as it is inside."""
-    with scenes(caged.uid, WAYS) as places:
+    with scenes(confining.uid, WAYS) as places:
         before = {way: facts_of(here) for way, here in places.items()}
 
-        said = await try_all(caged, places, target, sandboxed=True)
+        said = await try_all(confining, places, target, sandboxed=True)
         await eventually(lambda: not any(here.has_masks() for here in places.values()))
 
         assert changed(places, before) == []
@@ -122,14 +124,14 @@ async def test_files_that_may_not_be_written_stay_as_they_are(caged: Caged, targ
 
 
 @pytest.mark.parametrize("target", TARGETS)
-@pytest.mark.parametrize("server", CAGES[:1], ids="-".join, indirect=True)
-async def test_each_way_works_without_a_sandbox(caged: Caged, target: str) -> None:
+@pytest.mark.parametrize("server", SETUPS[:1], ids="-".join, indirect=True)
+async def test_each_way_works_without_a_sandbox(confining: ConfiningServer, target: str) -> None:
     """A way that leads nowhere anyway would prove nothing."""
     nowhere = NEEDS_A_SANDBOX if target == "protected" else NEEDS_A_SANDBOX | ONLY_BELOW_THE_ROOT
-    with scenes(caged.uid, WAYS.keys() - nowhere) as places:
+    with scenes(confining.uid, WAYS.keys() - nowhere) as places:
         before = {way: facts_of(here) for way, here in places.items()}
 
-        await try_all(caged, places, target, sandboxed=False)
+        await try_all(confining, places, target, sandboxed=False)
 
         assert sorted(changed(places, before)) == sorted(places)
 
@@ -160,11 +162,11 @@ def scripts(places: dict[str, Scene], attempts: dict[str, str], *names: str) -> 
     return "\n".join(lines)
 
 
-async def test_protected_names_do_not_come_into_being(caged: Caged) -> None:
+async def test_protected_names_do_not_come_into_being(confining: ConfiningServer) -> None:
     """Who can make a ``.git`` has the next ``git status`` run programs of its choice."""
-    with scenes(caged.uid, NEW_NAMES) as places:
+    with scenes(confining.uid, NEW_NAMES) as places:
         script = scripts(places, NEW_NAMES, ".agents", ".codex", ".aws")
-        async with talk(caged.url) as talking:
+        async with talk(confining.url) as talking:
             told = await sh(talking, workspace(*(here.work for here in places.values())), script)
         with contextlib.suppress(AssertionError):
             await eventually(lambda: not any(here.has_masks() for here in places.values()), within=1)
@@ -173,11 +175,11 @@ async def test_protected_names_do_not_come_into_being(caged: Caged) -> None:
         assert told.output == b""
 
 
-@pytest.mark.parametrize("server", CAGES[:1], ids="-".join, indirect=True)
-async def test_without_a_sandbox_they_do(caged: Caged) -> None:
+@pytest.mark.parametrize("server", SETUPS[:1], ids="-".join, indirect=True)
+async def test_without_a_sandbox_they_do(confining: ConfiningServer) -> None:
     """Or nothing was tried."""
-    with scenes(caged.uid, NEW_NAMES) as places:
-        async with talk(caged.url) as talking:
+    with scenes(confining.uid, NEW_NAMES) as places:
+        async with talk(confining.url) as talking:
             await sh(talking, None, scripts(places, NEW_NAMES, ".agents"))
 
         made = [what for what, here in places.items() if here.has_masks() == [".agents"]]
@@ -199,11 +201,11 @@ EXISTING = {
 }
 
 
-async def test_protected_names_stay_what_they_are(caged: Caged) -> None:
+async def test_protected_names_stay_what_they_are(confining: ConfiningServer) -> None:
     """The same with a ``.git`` that is there."""
-    with scenes(caged.uid, EXISTING) as places:
+    with scenes(confining.uid, EXISTING) as places:
         before = {what: facts_of(here) for what, here in places.items()}
-        async with talk(caged.url) as talking:
+        async with talk(confining.url) as talking:
             sandbox = workspace(*(here.work for here in places.values()))
             told = await sh(talking, sandbox, scripts(places, EXISTING, ".git"))
         await eventually(lambda: not any(here.has_masks() for here in places.values()))
@@ -212,12 +214,12 @@ async def test_protected_names_stay_what_they_are(caged: Caged) -> None:
         assert told.output == b""
 
 
-@pytest.mark.parametrize("server", CAGES[:1], ids="-".join, indirect=True)
-async def test_without_a_sandbox_they_do_not(caged: Caged) -> None:
+@pytest.mark.parametrize("server", SETUPS[:1], ids="-".join, indirect=True)
+async def test_without_a_sandbox_they_do_not(confining: ConfiningServer) -> None:
     """Or nothing was tried."""
-    with scenes(caged.uid, EXISTING) as places:
+    with scenes(confining.uid, EXISTING) as places:
         before = {what: facts_of(here) for what, here in places.items()}
-        async with talk(caged.url) as talking:
+        async with talk(confining.url) as talking:
             await sh(talking, None, scripts(places, EXISTING, ".git"))
 
         there = {what: here for what, here in places.items() if here.work.exists()}
@@ -226,24 +228,24 @@ async def test_without_a_sandbox_they_do_not(caged: Caged) -> None:
     assert unchanged == set()
 
 
-async def test_what_is_above_a_protected_name_cannot_be_moved(caged: Caged) -> None:
+async def test_what_is_above_a_protected_name_cannot_be_moved(confining: ConfiningServer) -> None:
     """With ``/tmp`` and a project below it this is the everyday profile."""
-    with scene(caged.uid) as here:
+    with scene(confining.uid) as here:
         project = here.work / "a" / "project"
         (project / ".git").mkdir(parents=True)
         (project / ".git" / "config").write_text("[core]\n")
         here.give()
         script = "mv a b; mkdir -p a/project/.git; echo taken >a/project/.git/config"
-        async with talk(caged.url) as talking:
+        async with talk(confining.url) as talking:
             await sh(talking, workspace(here.work, project), script, cwd=uri(here.work))
 
         assert (project / ".git" / "config").read_text() == "[core]\n"
         assert not (here.work / "b").exists()
 
 
-async def test_a_protected_link_stays_where_it_leads(caged: Caged) -> None:
+async def test_a_protected_link_stays_where_it_leads(confining: ConfiningServer) -> None:
     """``.git`` may be a link; it must not lead elsewhere afterwards, nor its target change."""
-    with scene(caged.uid, git=False) as here:
+    with scene(confining.uid, git=False) as here:
         (here.work / "real").mkdir()
         (here.work / "real" / "config").write_text("[core]\n")
         (here.work / ".git").symlink_to("real")
@@ -252,39 +254,39 @@ async def test_a_protected_link_stays_where_it_leads(caged: Caged) -> None:
             "rm .git; mkdir .git; ln -sfn sub .git; mv -T sub .git;"
             " echo taken >real/config; echo taken >.git/config"
         )
-        async with talk(caged.url) as talking:
+        async with talk(confining.url) as talking:
             await sh(talking, workspace(here.work), script, cwd=uri(here.work))
 
         assert os.readlink(here.work / ".git") == "real"
         assert (here.work / "real" / "config").read_text() == "[core]\n"
 
 
-async def test_a_git_file_protects_where_it_points(caged: Caged) -> None:
+async def test_a_git_file_protects_where_it_points(confining: ConfiningServer) -> None:
     """A worktree's hooks are elsewhere."""
-    with scene(caged.uid, git=False) as here:
+    with scene(confining.uid, git=False) as here:
         (here.work / "real").mkdir()
         (here.work / "real" / "config").write_text("[core]\n")
         (here.work / ".git").write_text("gitdir: real\n")
         here.give()
         script = "echo gitdir: sub >.git; echo taken >real/config; mv real other; rm .git"
-        async with talk(caged.url) as talking:
+        async with talk(confining.url) as talking:
             await sh(talking, workspace(here.work), script, cwd=uri(here.work))
 
         assert (here.work / ".git").read_text() == "gitdir: real\n"
         assert (here.work / "real" / "config").read_text() == "[core]\n"
 
 
-async def test_the_devices_and_settings_of_the_kernel_are_out_of_reach(caged: Caged) -> None:
+async def test_the_devices_and_settings_of_the_kernel_are_out_of_reach(confining: ConfiningServer) -> None:
     """``core_pattern`` names a program that runs as root."""
     places = (
         "/proc/sys/kernel/core_pattern", "/proc/sys/kernel/hostname", "/proc/sys/kernel/modprobe",
         "/proc/sys/vm/overcommit_memory", "/proc/sysrq-trigger",
         "/sys/kernel/mm/transparent_hugepage/enabled", "/dev/kmsg", "/dev/mem", "/dev/vda", "/dev/sda",
     )  # fmt: skip
-    with scene(caged.uid) as here:
+    with scene(confining.uid) as here:
         jobs = [("kernel_setting", {"root": str(here.work), "place": place}) for place in places]
-        async with talk(caged.url) as talking:
-            argv = caged.python(INTRUDER, "all", json.dumps(jobs))
+        async with talk(confining.url) as talking:
+            argv = confining.python(INTRUDER, "all", json.dumps(jobs))
             said = json_of(await run(talking, workspace(here.work), *argv))
 
     assert [place for place, answer in zip(places, said, strict=True) if "refused" not in answer] == []
@@ -301,16 +303,18 @@ ATTRIBUTES = {
 
 
 @pytest.mark.parametrize("attempt", ATTRIBUTES)
-async def test_attributes_outside_change_only_if_that_is_admitted(caged: Caged, attempt: str) -> None:
+async def test_attributes_outside_change_only_if_that_is_admitted(
+    confining: ConfiningServer, attempt: str
+) -> None:
     """A weakness may be there, but nobody may have to find it out."""
-    python = " ".join(caged.python())
-    with scene(caged.uid) as here:
+    python = " ".join(confining.python())
+    with scene(confining.uid) as here:
         before = here.outside_facts()
-        script = ATTRIBUTES[attempt].format(here.victim, caged.uid, python)
-        async with talk(caged.url) as talking:
+        script = ATTRIBUTES[attempt].format(here.victim, confining.uid, python)
+        async with talk(confining.url) as talking:
             await sh(talking, workspace(here.work), script)
 
-        if not caged.admits("attributes"):
+        if not confining.admits("attributes"):
             assert here.outside_facts() == before
         elif attempt in ("chmod", "touch"):
             assert here.outside_facts() != before, "it is admitted, and no longer true"
@@ -319,12 +323,12 @@ async def test_attributes_outside_change_only_if_that_is_admitted(caged: Caged, 
 # Reading.
 
 
-async def test_what_is_not_listed_cannot_be_read(caged: Caged) -> None:
+async def test_what_is_not_listed_cannot_be_read(confining: ConfiningServer) -> None:
     """Secrets lie where nobody has thought of them: only what is named is seen."""
-    with scene(caged.uid) as here:
+    with scene(confining.uid) as here:
         script = f"cat {here.victim} || ls {here.outside} || cat /proc/self/root{here.victim} || cat out-file"
         sandbox = policy(MINIMAL, PROJECT, roots=(here.work,))
-        async with talk(caged.url) as talking:
+        async with talk(confining.url) as talking:
             told = await sh(talking, sandbox, script, cwd=uri(here.work))
             control = await sh(talking, workspace(here.work), script, cwd=uri(here.work), name="control")
 
@@ -348,14 +352,14 @@ READS = (
 
 
 @pytest.mark.parametrize("what", DENIED)
-async def test_what_is_denied_cannot_be_read(caged: Caged, what: str) -> None:
+async def test_what_is_denied_cannot_be_read(confining: ConfiningServer, what: str) -> None:
     """Whoever cannot keep a denial must say so, and not start anything."""
-    with scene(caged.uid) as here:
+    with scene(confining.uid) as here:
         before = here.outside_facts()
         sandbox = policy(READ_ALL, PROJECT, DENIED[what](here), roots=(here.work,), cwd=uri(here.work))
-        async with talk(caged.url) as talking:
+        async with talk(confining.url) as talking:
             script = READS.format(here.victim)
-            if caged.rung == "landlock":
+            if confining.backend == "landlock":
                 with pytest.raises(Refusal) as refusal:
                     await sh(talking, sandbox, script, cwd=uri(here.work))
                 assert refusal.value.code == -32602
@@ -367,9 +371,11 @@ async def test_what_is_denied_cannot_be_read(caged: Caged, what: str) -> None:
         assert here.outside_facts() == before
 
 
-async def test_a_denied_directory_inside_of_what_can_be_written_stays_hidden(caged: Caged) -> None:
+async def test_a_denied_directory_inside_of_what_can_be_written_stays_hidden(
+    confining: ConfiningServer,
+) -> None:
     """Neither by a new name, nor by a second one, nor by moving what is around it."""
-    with scene(caged.uid) as here:
+    with scene(confining.uid) as here:
         secret = here.work / "sub" / "secret"
         secret.mkdir()
         (secret / "key").write_text("whole\n")
@@ -378,8 +384,8 @@ async def test_a_denied_directory_inside_of_what_can_be_written_stays_hidden(cag
         script = (
             "cat sub/secret/key; mv sub other; cat other/secret/key; ln other/secret/key k; cat k; ls -R ."
         )
-        async with talk(caged.url) as talking:
-            if caged.rung == "landlock":
+        async with talk(confining.url) as talking:
+            if confining.backend == "landlock":
                 with pytest.raises(Refusal, match="Landlock cannot deny"):
                     await sh(talking, sandbox, script, cwd=uri(here.work))
                 return
@@ -391,9 +397,9 @@ async def test_a_denied_directory_inside_of_what_can_be_written_stays_hidden(cag
 
 @pytest.mark.parametrize("kind", ["link", "git file"])
 @pytest.mark.parametrize("listed", ["unlisted", "denied"])
-async def test_a_protected_name_opens_nothing(caged: Caged, kind: str, listed: str) -> None:
+async def test_a_protected_name_opens_nothing(confining: ConfiningServer, kind: str, listed: str) -> None:
     """What a workspace contains must not decide what else can be read."""
-    with scene(caged.uid, git=False) as here:
+    with scene(confining.uid, git=False) as here:
         if kind == "link":
             (here.work / ".aws").symlink_to(here.outside)
         else:
@@ -403,9 +409,9 @@ async def test_a_protected_name_opens_nothing(caged: Caged, kind: str, listed: s
             [MINIMAL, PROJECT] if listed == "unlisted" else [READ_ALL, PROJECT, entry(here.base, "deny")]
         )
         sandbox = policy(*entries, roots=(here.work,))
-        async with talk(caged.url) as talking:
+        async with talk(confining.url) as talking:
             script = f"cat {here.victim} .aws/victim"
-            if caged.rung == "landlock" and listed == "denied":
+            if confining.backend == "landlock" and listed == "denied":
                 with pytest.raises(Refusal, match="Landlock cannot deny"):
                     await sh(talking, sandbox, script, cwd=uri(here.work))
                 return
@@ -414,9 +420,9 @@ async def test_a_protected_name_opens_nothing(caged: Caged, kind: str, listed: s
     assert told.output == b""
 
 
-async def test_no_command_can_widen_what_the_next_may_write(caged: Caged) -> None:
+async def test_no_command_can_widen_what_the_next_may_write(confining: ConfiningServer) -> None:
     """A place that is named in a policy may be a link by the time of the next command."""
-    with scene(caged.uid) as here:
+    with scene(confining.uid) as here:
         before = here.outside_facts()
         env = {"PATH": PATH, "TMPDIR": str(here.work / "temporary")}
         for name in ("build", "temporary"):
@@ -427,7 +433,7 @@ async def test_no_command_can_widen_what_the_next_may_write(caged: Caged) -> Non
             READ_ALL, PROJECT, entry(here.work / "build", "write"), temporary, roots=(here.work,)
         )
         swap = "rm -rf build temporary; ln -s ../outside build; ln -s ../outside temporary"
-        async with talk(caged.url) as talking:
+        async with talk(confining.url) as talking:
             for name, script in (
                 ("first", swap),
                 ("second", "echo taken >../outside/victim; echo x >build/new"),
@@ -437,9 +443,9 @@ async def test_no_command_can_widen_what_the_next_may_write(caged: Caged) -> Non
         assert here.outside_facts() == before
 
 
-async def test_denied_files_inside_of_what_can_be_written_stay_hidden(caged: Caged) -> None:
+async def test_denied_files_inside_of_what_can_be_written_stay_hidden(confining: ConfiningServer) -> None:
     """Neither moved, nor linked, nor copied, nor replaced."""
-    with scene(caged.uid) as here:
+    with scene(confining.uid) as here:
         (here.work / "sub" / "a.env").write_text("whole\n")
         here.give()
         sandbox = policy(READ_ALL, PROJECT, glob(f"{here.work}/**/*.env"), roots=(here.work,))
@@ -447,8 +453,8 @@ async def test_denied_files_inside_of_what_can_be_written_stay_hidden(caged: Cag
             "cat sub/a.env; mv sub/a.env x; cat x; ln sub/a.env y; cat y; cp sub/a.env z; cat z;"
             " mv sub other; cat other/a.env; rm -f sub/a.env"
         )
-        async with talk(caged.url) as talking:
-            if caged.rung == "landlock":
+        async with talk(confining.url) as talking:
+            if confining.backend == "landlock":
                 with pytest.raises(Refusal, match="Landlock cannot deny"):
                     await sh(talking, sandbox, script, cwd=uri(here.work))
                 return
@@ -458,22 +464,22 @@ async def test_denied_files_inside_of_what_can_be_written_stay_hidden(caged: Cag
         assert (here.work / "sub" / "a.env").read_text() == "whole\n"
 
 
-@pytest.mark.parametrize("rung", RUNGS)
-async def test_no_command_can_open_denied_files_for_the_next(rung: str) -> None:
+@pytest.mark.parametrize("backend", BACKENDS)
+async def test_no_command_can_open_denied_files_for_the_next(backend: str) -> None:
     """What stands in for denied files must not be anybody's to change."""
     # A place of its own for what the server keeps there, so that nobody else's is touched.
     with tempfile.TemporaryDirectory() as place, pytest.MonkeyPatch.context() as patch:
         patch.setenv("TMPDIR", place)
-        with host_of("self", "--sandbox", rung) as host, scene(os.getuid()) as here:
-            caged = await caged_of(rung, host)
-            if rung == "landlock":
+        with host_of("self", "--sandbox", backend) as host, scene(os.getuid()) as here:
+            confining = await confining_server(backend, host)
+            if backend == "landlock":
                 pytest.skip("it refuses every policy with denied files")
             sandbox = policy(
                 READ_ALL, PROJECT, entry(place, "write"), entry(here.victim, "deny"), roots=(here.work,)
             )
             find = f"find {place} -name denied -user $(id -u)"
             script = f"for f in $({find}); do rm -f $f; ln -s {here.victim} $f; done"
-            async with talk(caged.url) as talking:
+            async with talk(confining.url) as talking:
                 first = await sh(talking, sandbox, script + f"; cat {here.victim}", name="first")
                 second = await sh(talking, sandbox, f"cat {here.victim}", name="second")
 
@@ -514,26 +520,26 @@ def network(here: Scene, outside: Ears, pid: int) -> Message:
     }  # fmt: skip
 
 
-async def test_nobody_outside_is_spoken_to(caged: Caged) -> None:
+async def test_nobody_outside_is_spoken_to(confining: ConfiningServer) -> None:
     """A socket leads to daemons that do what they are told."""
-    with scene(caged.uid) as here, ears(here.outside) as outside, bystander(caged) as other:
+    with scene(confining.uid) as here, ears(here.outside) as outside, bystander(confining) as other:
         jobs = [(way, network(here, outside, other.reach["pid"])) for way in NETWORK]
-        async with talk(caged.url) as talking:
-            said = await intrude_all(talking, caged, workspace(here.work), jobs)
+        async with talk(confining.url) as talking:
+            said = await intrude_all(talking, confining, workspace(here.work), jobs)
 
         assert [way for way in NETWORK if "refused" not in said[way]] == []
         assert outside.heard() == []
         assert other.state() == other.before
 
 
-async def test_nobody_is_spoken_to_by_another_who_may(caged: Caged) -> None:
+async def test_nobody_is_spoken_to_by_another_who_may(confining: ConfiningServer) -> None:
     """Our own parent is not under the filter, but it must not be ours to use."""
-    with scene(caged.uid) as here, ears(here.outside) as outside, bystander(caged) as other:
+    with scene(confining.uid) as here, ears(here.outside) as outside, bystander(confining) as other:
         params = network(here, outside, other.reach["pid"])
-        async with talk(caged.url) as talking:
+        async with talk(confining.url) as talking:
             await sh(talking, None, "true")  # So that there is a connection to be sure of.
             said = await intrude_or_end(
-                talking, caged, workspace(here.work), "through_the_first_process", params
+                talking, confining, workspace(here.work), "through_the_first_process", params
             )
 
         assert outside.heard() == []
@@ -541,20 +547,20 @@ async def test_nobody_is_spoken_to_by_another_who_may(caged: Caged) -> None:
 
 
 async def intrude_or_end(
-    talking: Client, caged: Caged, sandbox: Message, way: str, params: Message
+    talking: Client, confining: ConfiningServer, sandbox: Message, way: str, params: Message
 ) -> Message:
     """The same for ways that may end whoever takes them."""
-    told = await run(talking, sandbox, *caged.python(INTRUDER, way, json.dumps(params)), name="q")
+    told = await run(talking, sandbox, *confining.python(INTRUDER, way, json.dumps(params)), name="q")
     return json_of(told) if told.output else {"ended": told.code}
 
 
-@pytest.mark.parametrize("server", CAGES[:1], ids="-".join, indirect=True)
-async def test_without_a_sandbox_they_are_spoken_to(caged: Caged) -> None:
+@pytest.mark.parametrize("server", SETUPS[:1], ids="-".join, indirect=True)
+async def test_without_a_sandbox_they_are_spoken_to(confining: ConfiningServer) -> None:
     """Or nobody would have listened."""
-    with scene(caged.uid) as here, ears(here.outside) as outside:
+    with scene(confining.uid) as here, ears(here.outside) as outside:
         ways = ("tcp", "udp", "unix_stream", "unix_datagram", "abstract")
-        async with talk(caged.url) as talking:
-            await intrude_all(talking, caged, None, [(way, network(here, outside, 1)) for way in ways])
+        async with talk(confining.url) as talking:
+            await intrude_all(talking, confining, None, [(way, network(here, outside, 1)) for way in ways])
 
         assert outside.heard() == sorted(outside.all)
 
@@ -567,16 +573,16 @@ def others(here: Scene, other: Bystander) -> Message:
     }  # fmt: skip
 
 
-async def test_processes_outside_are_left_alone(caged: Caged) -> None:
+async def test_processes_outside_are_left_alone(confining: ConfiningServer) -> None:
     """The same user's other processes are its editor, its agent and this server."""
-    with scene(caged.uid) as here, bystander(caged) as other:
-        async with talk(caged.url) as talking:
+    with scene(confining.uid) as here, bystander(confining) as other:
+        async with talk(confining.url) as talking:
             jobs = [(way, others(here, other)) for way in ON_OTHERS]
-            said = await intrude_all(talking, caged, workspace(here.work), jobs)
+            said = await intrude_all(talking, confining, workspace(here.work), jobs)
 
         # To name an owner of a descriptor is nothing yet.
         reached = [way for way in ON_OTHERS if "refused" not in said[way] and way != "by_owner"]
-        assert [way for way in reached if not caged.admits(ADMITTED.get(way, ("never", ""))[0])] == []
+        assert [way for way in reached if not confining.admits(ADMITTED.get(way, ("never", ""))[0])] == []
         expected = {ADMITTED[way][1] for way in reached}
         before, after = other.before, other.state()
         assert {name for name in before if before[name] != after[name]} <= expected
@@ -585,33 +591,33 @@ async def test_processes_outside_are_left_alone(caged: Caged) -> None:
 @pytest.mark.parametrize(
     "way", ["kill", "by_owner", "write_memory_file", "their_limits", "their_priority", "their_shared_memory"]
 )
-@pytest.mark.parametrize("server", CAGES[:1], ids="-".join, indirect=True)
-async def test_without_a_sandbox_they_are_not(caged: Caged, way: str) -> None:
+@pytest.mark.parametrize("server", SETUPS[:1], ids="-".join, indirect=True)
+async def test_without_a_sandbox_they_are_not(confining: ConfiningServer, way: str) -> None:
     """Or there was nothing to see."""
-    with scene(caged.uid) as here, bystander(caged) as other:
-        async with talk(caged.url) as talking:
-            await intrude(talking, caged, None, way, others(here, other))
+    with scene(confining.uid) as here, bystander(confining) as other:
+        async with talk(confining.url) as talking:
+            await intrude(talking, confining, None, way, others(here, other))
 
         assert other.state() != other.before
 
 
-async def test_the_kernel_and_the_parent_refuse(caged: Caged) -> None:
+async def test_the_kernel_and_the_parent_refuse(confining: ConfiningServer) -> None:
     """Whatever is not under the filter, or could end it."""
-    with scene(caged.uid) as here:
+    with scene(confining.uid) as here:
         jobs = [(way, {"root": str(here.work)}) for way in ON_THE_KERNEL + ON_THE_PARENT]
-        async with talk(caged.url) as talking:
-            said = await intrude_all(talking, caged, workspace(here.work), jobs)
+        async with talk(confining.url) as talking:
+            said = await intrude_all(talking, confining, workspace(here.work), jobs)
 
     assert {way: answer for way, answer in said.items() if answer.get("refused") not in REFUSALS} == {}
 
 
-async def test_a_command_has_no_power_and_no_way_to_it(caged: Caged) -> None:
+async def test_a_command_has_no_power_and_no_way_to_it(confining: ConfiningServer) -> None:
     """Not even root's: what is left is to be a user."""
-    with scene(caged.uid) as here:
-        async with talk(caged.url) as talking:
-            said = await intrude(talking, caged, workspace(here.work), "status", {"root": str(here.work)})
+    with scene(confining.uid) as here:
+        async with talk(confining.url) as talking:
+            said = await intrude(talking, confining, workspace(here.work), "status", {"root": str(here.work)})
             privileges = await intrude(
-                talking, caged, workspace(here.work), "new_privileges", {"root": str(here.work)}, name="q"
+                talking, confining, workspace(here.work), "new_privileges", {"root": str(here.work)}, name="q"
             )
 
     status = said["done"]
@@ -624,12 +630,12 @@ async def test_a_command_has_no_power_and_no_way_to_it(caged: Caged) -> None:
 
 
 @pytest.mark.parametrize("tty", [False, True], ids=["pipes", "terminal"])
-async def test_a_command_inherits_its_standard_files_only(caged: Caged, tty: bool) -> None:  # noqa: FBT001
+async def test_a_command_inherits_its_standard_files_only(confining: ConfiningServer, tty: bool) -> None:  # noqa: FBT001
     """A forgotten descriptor is a door."""
-    with scene(caged.uid) as here:
-        async with talk(caged.url) as talking:
+    with scene(confining.uid) as here:
+        async with talk(confining.url) as talking:
             said = await intrude(
-                talking, caged, workspace(here.work), "descriptors", {"root": str(here.work)}, tty=tty
+                talking, confining, workspace(here.work), "descriptors", {"root": str(here.work)}, tty=tty
             )
 
     assert said == {"done": ["0", "1", "2"]}
@@ -677,12 +683,14 @@ def powerful(here: Scene) -> set[str]:
     return {name for name, facts in found.items() if facts.st_mode & stat.S_ISUID and facts.st_size}
 
 
-async def test_no_program_is_left_that_runs_as_its_owner(caged: Caged) -> None:
+async def test_no_program_is_left_that_runs_as_its_owner(confining: ConfiningServer) -> None:
     """Somebody outside would run it, with all that the sandbox keeps from the command."""
-    with scene(caged.uid) as here, scene(caged.uid) as control:
-        async with talk(caged.url) as talking:
-            told = await run(talking, workspace(here.work), *caged.python("-c", LEAVE), cwd=uri(here.work))
-            await run(talking, None, *caged.python("-c", LEAVE), cwd=uri(control.work), name="control")
+    with scene(confining.uid) as here, scene(confining.uid) as control:
+        async with talk(confining.url) as talking:
+            told = await run(
+                talking, workspace(here.work), *confining.python("-c", LEAVE), cwd=uri(here.work)
+            )
+            await run(talking, None, *confining.python("-c", LEAVE), cwd=uri(control.work), name="control")
 
         assert (told.code, told.output) == (0, b"")
         assert powerful(here) == set()
@@ -700,11 +708,11 @@ TREES = """if True:
 """
 
 
-async def test_no_file_system_is_told_to_make_trees(caged: Caged) -> None:
+async def test_no_file_system_is_told_to_make_trees(confining: ConfiningServer) -> None:
     """On btrfs a snapshot could be put into any directory that can be read, and Landlock was not asked."""
-    with scene(caged.uid) as here:
-        async with talk(caged.url) as talking:
-            argv = caged.python("-c", TREES)
+    with scene(confining.uid) as here:
+        async with talk(confining.url) as talking:
+            argv = confining.python("-c", TREES)
             told = await run(talking, workspace(here.work), *argv, cwd=uri(here.work))
             control = await run(talking, None, *argv, cwd=uri(here.work), name="control")
 
@@ -712,7 +720,7 @@ async def test_no_file_system_is_told_to_make_trees(caged: Caged) -> None:
     assert control.output != told.output
 
 
-async def test_directories_are_watched_only_if_that_is_admitted(caged: Caged) -> None:
+async def test_directories_are_watched_only_if_that_is_admitted(confining: ConfiningServer) -> None:
     """Who may not list a directory learns by a watch which names come and go there."""
     source = (
         "import ctypes, sys; libc = ctypes.CDLL(None);"
@@ -721,23 +729,23 @@ async def test_directories_are_watched_only_if_that_is_admitted(caged: Caged) ->
     python = shutil.which("python3", path="/usr/bin:/bin")
     if python is None:
         pytest.skip("the system has no Python of its own, and others cannot be seen there")
-    with scene(caged.uid) as here:
+    with scene(confining.uid) as here:
         sandbox = policy(MINIMAL, PROJECT, roots=(here.work,))
-        async with talk(caged.url) as talking:
+        async with talk(confining.url) as talking:
             argv = (python, "-I", "-S", "-c", source, str(here.outside))
             told = await run(talking, sandbox, *argv, cwd=uri(here.work))
 
-    assert told.output.strip() == str(caged.admits("watched")).encode()
+    assert told.output.strip() == str(confining.admits("watched")).encode()
 
 
-async def test_programs_of_the_group_are_admitted(caged: Caged) -> None:
+async def test_programs_of_the_group_are_admitted(confining: ConfiningServer) -> None:
     """The bit cannot be refused: on directories it says who owns what is made there."""
-    with scene(caged.uid) as here:
-        async with talk(caged.url) as talking:
+    with scene(confining.uid) as here:
+        async with talk(confining.url) as talking:
             await sh(talking, workspace(here.work), "chmod 2755 file", cwd=uri(here.work))
         left = bool((here.work / "file").stat().st_mode & stat.S_ISGID)
 
-    assert caged.admits("set-gid") is left
+    assert confining.admits("set-gid") is left
 
 
 SETUID = (
@@ -747,35 +755,35 @@ SETUID = (
 
 @pytest.mark.skipif(os.getuid() != 0, reason="only root can make such a program")
 @pytest.mark.skipif(shutil.which("gcc") is None, reason="there is no C compiler")
-async def test_programs_of_others_do_not_run_as_them(caged: Caged) -> None:
+async def test_programs_of_others_do_not_run_as_them(confining: ConfiningServer) -> None:
     """Neither ``sudo`` nor ``su`` nor ``ping``."""
-    if caged.uid == 0:
+    if confining.uid == 0:
         pytest.skip("who is root already gains nothing")
-    with scene(caged.uid) as here:
+    with scene(confining.uid) as here:
         program = here.outside / "whoami"
         command = ["gcc", "-x", "c", "-o", str(program), "-"]
         subprocess.run(command, input=SETUID.encode(), check=True)
         os.chmod(program, 0o4755)  # noqa: S103  (that is the question)
         params = {"root": str(here.work), "place": str(program)}
-        async with talk(caged.url) as talking:
-            said = await intrude(talking, caged, workspace(here.work), "privileged_program", params)
-            control = await intrude(talking, caged, None, "privileged_program", params, name="control")
+        async with talk(confining.url) as talking:
+            said = await intrude(talking, confining, workspace(here.work), "privileged_program", params)
+            control = await intrude(talking, confining, None, "privileged_program", params, name="control")
 
     assert control == {"done": 0}
-    assert said == {"done": caged.uid}
+    assert said == {"done": confining.uid}
 
 
 @pytest.mark.parametrize("way", ["other_terminal", "type_on_other_terminal"])
-async def test_other_terminals_are_left_alone(caged: Caged, way: str) -> None:
+async def test_other_terminals_are_left_alone(confining: ConfiningServer, way: str) -> None:
     """Who can type on a terminal is its user."""
     ours, theirs = pty.openpty()
     try:
         path = os.ttyname(theirs)
-        os.chown(path, caged.uid, -1)
-        with scene(caged.uid) as here:
+        os.chown(path, confining.uid, -1)
+        with scene(confining.uid) as here:
             params = {"root": str(here.work), "place": path}
-            async with talk(caged.url) as talking:
-                said = await intrude(talking, caged, workspace(here.work), way, params)
+            async with talk(confining.url) as talking:
+                said = await intrude(talking, confining, workspace(here.work), way, params)
 
         assert select.select([ours, theirs], [], [], 0)[0] == []
         assert "refused" in said
@@ -788,14 +796,14 @@ async def test_other_terminals_are_left_alone(caged: Caged, way: str) -> None:
 
 
 @pytest.mark.stress
-async def test_no_race_leads_outside(caged: Caged) -> None:
+async def test_no_race_leads_outside(confining: ConfiningServer) -> None:
     """The walls are the kernel's, which looks once."""
-    with scene(caged.uid) as here:
+    with scene(confining.uid) as here:
         before = here.outside_facts()
-        async with talk(caged.url) as talking:
+        async with talk(confining.url) as talking:
             said = await intrude(
                 talking,
-                caged,
+                confining,
                 workspace(here.work),
                 "swapped_links",
                 about(here, "outside", tries=5000),
@@ -808,35 +816,35 @@ async def test_no_race_leads_outside(caged: Caged) -> None:
 
 
 @pytest.mark.stress
-async def test_no_race_leads_to_what_is_protected_by_the_kernel(caged: Caged) -> None:
+async def test_no_race_leads_to_what_is_protected_by_the_kernel(confining: ConfiningServer) -> None:
     """Whoever says ``hard`` means it; whoever does not says ``soft``."""
-    with scene(caged.uid) as here:
+    with scene(confining.uid) as here:
         before = here.protected_facts()
         params = about(here, "protected", tries=5000, place=str(here.work / "file"))
-        async with talk(caged.url) as talking:
-            said = await intrude(talking, caged, workspace(here.work), "swapped_words", params, within=19)
+        async with talk(confining.url) as talking:
+            said = await intrude(talking, confining, workspace(here.work), "swapped_words", params, within=19)
             after, told = here.protected_facts(), said["done"]
             single = await intrude(
-                talking, caged, workspace(here.work), "write", about(here, "protected"), name="single"
+                talking, confining, workspace(here.work), "write", about(here, "protected"), name="single"
             )
 
         assert told["refused"] > 0
         assert "refused" in single
-        assert caged.info["protectsSubpaths"] == ("hard" if caged.rung == "bubblewrap" else "soft")
-        if caged.is_hard:
+        assert confining.info["protectsSubpaths"] == ("hard" if confining.backend == "bubblewrap" else "soft")
+        if confining.is_hard:
             await eventually(lambda: not here.has_masks())
             assert {**after, **here.protected_facts()} == {**after, **before}
             assert here.protected_facts() == before
 
 
-async def test_a_protected_link_is_never_said_to_be_kept_by_the_kernel(caged: Caged) -> None:
+async def test_a_protected_link_is_never_said_to_be_kept_by_the_kernel(confining: ConfiningServer) -> None:
     """No mount can cover a link: whoever asks for more than the witness can do is refused."""
-    with scene(caged.uid, git=False) as here:
+    with scene(confining.uid, git=False) as here:
         (here.work / "real").mkdir()
         (here.work / ".git").symlink_to("real")
         here.give()
         hard = {**workspace(here.work), "protectsSubpaths": "hard"}
-        async with talk(caged.url) as talking:
+        async with talk(confining.url) as talking:
             with pytest.raises(Refusal) as refused:
                 await talking.start("h", "true", cwd=uri(here.work), sandbox=hard)
             told = await sh(talking, workspace(here.work), f"rm {here.work}/.git")
@@ -845,18 +853,18 @@ async def test_a_protected_link_is_never_said_to_be_kept_by_the_kernel(caged: Ca
         assert "cannot" in str(refused.value)
         assert told.ops == {("unlink", str(here.work / ".git"))}
         assert os.path.islink(here.work / ".git")
-        if caged.rung == "bubblewrap":
-            assert any("symbolic link" in weakness for weakness in caged.info["weaknesses"])
+        if confining.backend == "bubblewrap":
+            assert any("symbolic link" in weakness for weakness in confining.info["weaknesses"])
 
 
 @pytest.mark.stress
-async def test_a_flooded_witness_still_sees_and_keeps_little(caged: Caged) -> None:
+async def test_a_flooded_witness_still_sees_and_keeps_little(confining: ConfiningServer) -> None:
     """A client that is told everything could be drowned in it."""
-    with scene(caged.uid) as here:
+    with scene(confining.uid) as here:
         before = here.outside_facts()
         params = about(here, "outside", tries=20000)
-        async with talk(caged.url) as talking:
-            said = await intrude(talking, caged, workspace(here.work), "flood", params, within=19)
+        async with talk(confining.url) as talking:
+            said = await intrude(talking, confining, workspace(here.work), "flood", params, within=19)
             (end,) = (told for kind, told in talking.tale("p").events if kind == "exited")
             after = await sh(talking, workspace(here.work), f"echo x >{here.victim}", name="after")
 
@@ -869,13 +877,15 @@ async def test_a_flooded_witness_still_sees_and_keeps_little(caged: Caged) -> No
 
 
 @pytest.mark.stress
-async def test_a_witness_stands_a_storm_of_processes(caged: Caged) -> None:
+async def test_a_witness_stands_a_storm_of_processes(confining: ConfiningServer) -> None:
     """Those who ask and are gone before the answer."""
-    with scene(caged.uid) as here:
+    with scene(confining.uid) as here:
         before = here.outside_facts()
         params = about(here, "outside", tries=40)
-        async with talk(caged.url) as talking:
-            said = await intrude(talking, caged, workspace(here.work), "flood_of_threads", params, within=19)
+        async with talk(confining.url) as talking:
+            said = await intrude(
+                talking, confining, workspace(here.work), "flood_of_threads", params, within=19
+            )
             (end,) = (told for kind, told in talking.tale("p").events if kind == "exited")
 
         assert said == {"done": 320}
@@ -883,11 +893,11 @@ async def test_a_witness_stands_a_storm_of_processes(caged: Caged) -> None:
         assert end["denials"] == [{"op": "open", "path": str(here.victim), "count": 320}]
 
 
-async def test_a_witness_cannot_be_held(caged: Caged) -> None:
+async def test_a_witness_cannot_be_held(confining: ConfiningServer) -> None:
     """A command that cannot be ended because its shim waits for it has escaped as well."""
-    with scene(caged.uid) as here:
-        async with talk(caged.url) as talking:
-            argv = caged.python(INTRUDER, "hold_the_witness")
+    with scene(confining.uid) as here:
+        async with talk(confining.url) as talking:
+            argv = confining.python(INTRUDER, "hold_the_witness")
             await talking.start(
                 "p", *argv, f'{{"root": "{here.work}"}}', sandbox=workspace(here.work), cwd=uri(here.work)
             )
@@ -901,19 +911,19 @@ async def test_a_witness_cannot_be_held(caged: Caged) -> None:
     assert answer["survivors"] == []
 
 
-async def test_nobody_can_end_who_watches(caged: Caged) -> None:
+async def test_nobody_can_end_who_watches(confining: ConfiningServer) -> None:
     """Under bubblewrap the parent cannot be named; under Landlock it cannot be reached."""
-    with scene(caged.uid) as here:
-        async with talk(caged.url) as talking:
+    with scene(confining.uid) as here:
+        async with talk(confining.url) as talking:
             said = await intrude(
-                talking, caged, workspace(here.work), "stop_the_parent", {"root": str(here.work)}
+                talking, confining, workspace(here.work), "stop_the_parent", {"root": str(here.work)}
             )
             told = await sh(
                 talking, workspace(here.work), "kill -9 $PPID; kill -STOP $PPID; exit 7", name="q"
             )
 
     # The first process of a namespace hears no signal of its children, and they are not told.
-    assert said == ({"done": None} if caged.rung == "bubblewrap" else {"refused": errno.EPERM})
+    assert said == ({"done": None} if confining.backend == "bubblewrap" else {"refused": errno.EPERM})
     assert told.code == 7
     assert told.kind == "exit"
 

@@ -14,10 +14,10 @@ from tests.fakes.backends import LONG
 from tests.fakes.sandboxes import (
     PROTECTED,
     READ_ALL,
-    Caged,
+    ConfiningServer,
     Scene,
     Told,
-    caged_of,
+    confining_server,
     entry,
     policy,
     run,
@@ -44,8 +44,8 @@ def server(request: pytest.FixtureRequest) -> Iterator[Host]:
 
 
 @pytest.fixture
-async def caged(server: Host) -> Caged:
-    found = await caged_of("landlock", server)
+async def confining(server: Host) -> ConfiningServer:
+    found = await confining_server("landlock", server)
     if found.info["protectsSubpaths"] != "soft":
         pytest.skip("there is no guard here")
     return found
@@ -59,20 +59,20 @@ def mounting(request: pytest.FixtureRequest) -> Iterator[Host]:
 
 
 @pytest.fixture
-async def mounted(mounting: Host) -> Caged:
-    return await caged_of("bubblewrap", mounting)
+async def mounted(mounting: Host) -> ConfiningServer:
+    return await confining_server("bubblewrap", mounting)
 
 
-async def done(caged: Caged, here: Scene, script: str, **options: Any) -> Told:
-    async with talk(caged.url) as talking:
+async def done(confining: ConfiningServer, here: Scene, script: str, **options: Any) -> Told:
+    async with talk(confining.url) as talking:
         return await sh(talking, workspace(here.work), script, cwd=uri(here.work), **options)
 
 
-async def ran(caged: Caged, here: Scene, source: str, *, network: bool = False) -> Told:
+async def ran(confining: ConfiningServer, here: Scene, source: str, *, network: bool = False) -> Told:
     """Run Python in the workspace."""
-    async with talk(caged.url) as talking:
+    async with talk(confining.url) as talking:
         sandbox = workspace(here.work, network=network)
-        return await run(talking, sandbox, *caged.python("-c", source), cwd=uri(here.work))
+        return await run(talking, sandbox, *confining.python("-c", source), cwd=uri(here.work))
 
 
 # Ways past it.
@@ -121,12 +121,12 @@ PAST = {
 
 
 @pytest.mark.parametrize("way", PAST)
-async def test_nothing_leads_past_the_guard(caged: Caged, way: str) -> None:
+async def test_nothing_leads_past_the_guard(confining: ConfiningServer, way: str) -> None:
     """None of these needs a race: each of them worked once."""
-    with scene(caged.uid) as here:
+    with scene(confining.uid) as here:
         before = here.protected_facts()
 
-        await ran(caged, here, PAST[way], network="socket" in way)
+        await ran(confining, here, PAST[way], network="socket" in way)
 
         assert here.protected_facts() == before
         assert not here.has_masks()
@@ -170,7 +170,7 @@ PAST_A_LINK = {
 
 
 @pytest.mark.parametrize("way", PAST_A_LINK)
-async def test_nothing_leads_past_the_guard_of_a_link(mounted: Caged, way: str) -> None:
+async def test_nothing_leads_past_the_guard_of_a_link(mounted: ConfiningServer, way: str) -> None:
     """The same where no mount covers the name, because it is a link."""
     with scene(mounted.uid, git=False) as here:
         (here.base / "real").mkdir()
@@ -201,12 +201,12 @@ RACE = """if True:
     over = True; thread.join()"""
 
 
-async def test_no_race_leads_past_it(caged: Caged) -> None:
+async def test_no_race_leads_past_it(confining: ConfiningServer) -> None:
     """What is opened is what was judged, whatever the caller writes into its memory meanwhile."""
-    with scene(caged.uid) as here:
+    with scene(confining.uid) as here:
         before = here.protected_facts()
 
-        await ran(caged, here, RACE)
+        await ran(confining, here, RACE)
 
         assert here.protected_facts() == before
         assert (here.work / "file").read_text().startswith("taken")
@@ -231,30 +231,30 @@ POWERLESS = ["setpriv", "--inh-caps=-all", "--bounding-set=-all"] if os.getuid()
 """Before a command: root without what only root may, which a sandboxed command has not, either."""
 
 
-async def calls(caged: Caged, top: Path, seed: int, *, sandboxed: bool) -> list[Any]:
+async def calls(confining: ConfiningServer, top: Path, seed: int, *, sandboxed: bool) -> list[Any]:
     """What came of the calls."""
-    program = caged.python(str(FILE_CALLS), str(seed), str(CALLS))
+    program = confining.python(str(FILE_CALLS), str(seed), str(CALLS))
     sandbox = policy(READ_ALL, entry(top, "write")) if sandboxed else None
-    async with talk(caged.url) as talking:
-        before = [] if sandboxed or caged.uid else POWERLESS
+    async with talk(confining.url) as talking:
+        before = [] if sandboxed or confining.uid else POWERLESS
         told = await run(talking, sandbox, *before, *program, cwd=uri(top), within=60)
     assert told.errors == b""
     return [json.loads(line) for line in told.output.splitlines()]
 
 
 @pytest.mark.parametrize("seed", SEEDS)
-async def test_calls_come_out_as_the_kernel_would_have_them(caged: Caged, seed: int) -> None:
+async def test_calls_come_out_as_the_kernel_would_have_them(confining: ConfiningServer, seed: int) -> None:
     """The same calls, made by the guard and by the kernel: same answers, same files."""
-    with scene(caged.uid) as here:
-        by_the_guard = await calls(caged, world(here, "one", linked=False), seed, sandboxed=True)
-        by_the_kernel = await calls(caged, world(here, "two", linked=False), seed, sandboxed=False)
+    with scene(confining.uid) as here:
+        by_the_guard = await calls(confining, world(here, "one", linked=False), seed, sandboxed=True)
+        by_the_kernel = await calls(confining, world(here, "two", linked=False), seed, sandboxed=False)
 
     assert len(by_the_kernel) == CALLS + 1
     assert by_the_guard == by_the_kernel
 
 
 @pytest.mark.parametrize("seed", SEEDS)
-async def test_so_they_do_where_a_link_is_guarded(mounted: Caged, seed: int) -> None:
+async def test_so_they_do_where_a_link_is_guarded(mounted: ConfiningServer, seed: int) -> None:
     """Under bubblewrap the guard acts on the mounts of the sandbox, from outside."""
     with scene(mounted.uid) as here:
         by_the_guard = await calls(mounted, world(here, "one", linked=True), seed, sandboxed=True)
@@ -279,17 +279,17 @@ NOTICED = {
 
 
 @pytest.mark.parametrize("what", NOTICED)
-async def test_shells_work_as_they_do_elsewhere(caged: Caged, what: str) -> None:
-    with scene(caged.uid) as here, scene(caged.uid) as there:
-        told = await done(caged, here, NOTICED[what])
-        async with talk(caged.url) as talking:
+async def test_shells_work_as_they_do_elsewhere(confining: ConfiningServer, what: str) -> None:
+    with scene(confining.uid) as here, scene(confining.uid) as there:
+        told = await done(confining, here, NOTICED[what])
+        async with talk(confining.url) as talking:
             model = await sh(talking, None, NOTICED[what], cwd=uri(there.work))
 
     assert (told.code, told.output) == (model.code, model.output)
     assert told.denials == []
 
 
-async def test_sockets_work_as_they_do_elsewhere(caged: Caged) -> None:
+async def test_sockets_work_as_they_do_elsewhere(confining: ConfiningServer) -> None:
     """Their names are told to others as they were given."""
     source = """if True:
         import os, socket
@@ -302,35 +302,35 @@ async def test_sockets_work_as_they_do_elsewhere(caged: Caged) -> None:
         except OSError as error: print(error.errno)
         with socket.socket() as one:
             one.bind(("127.0.0.1", 0)); print(one.getsockname()[1] > 0)"""
-    with scene(caged.uid) as here:
-        told = await ran(caged, here, source, network=True)
+    with scene(confining.uid) as here:
+        told = await ran(confining, here, source, network=True)
 
     assert (told.code, told.output, told.denials) == (0, b"98\nTrue\n", [])
 
 
-async def test_a_terminal_is_the_commands_own(caged: Caged) -> None:
+async def test_a_terminal_is_the_commands_own(confining: ConfiningServer) -> None:
     """``/dev/tty`` is another for everybody who opens it."""
-    with scene(caged.uid) as here:
-        told = await done(caged, here, "exec >/dev/null 2>&1; echo typed >/dev/tty", tty=True)
-        without = await done(caged, here, "echo typed >/dev/tty")
+    with scene(confining.uid) as here:
+        told = await done(confining, here, "exec >/dev/null 2>&1; echo typed >/dev/tty", tty=True)
+        without = await done(confining, here, "echo typed >/dev/tty")
 
     assert (told.code, told.output) == (0, b"typed\r\n")
     assert without.code != 0
     assert b"No such device" in without.errors
 
 
-async def test_a_pipe_that_nobody_reads_holds_up_nothing_else(caged: Caged) -> None:
+async def test_a_pipe_that_nobody_reads_holds_up_nothing_else(confining: ConfiningServer) -> None:
     """One process waits in its open; the others of the command go on."""
     script = "mkfifo p; (echo late >p) & touch made; mkdir d; cat p; wait; ls"
-    with scene(caged.uid) as here:
-        told = await done(caged, here, script)
+    with scene(confining.uid) as here:
+        told = await done(confining, here, script)
 
     assert told.output.split() == b"late d file made out out-file p sub".split()
 
 
-async def test_a_command_that_is_killed_while_it_waits_for_a_pipe_is_gone(caged: Caged) -> None:
-    with scene(caged.uid) as here:
-        async with talk(caged.url) as talking:
+async def test_a_command_that_is_killed_while_it_waits_for_a_pipe_is_gone(confining: ConfiningServer) -> None:
+    with scene(confining.uid) as here:
+        async with talk(confining.url) as talking:
             await talking.start(
                 "p",
                 "sh",
@@ -346,7 +346,7 @@ async def test_a_command_that_is_killed_while_it_waits_for_a_pipe_is_gone(caged:
     assert answer.get("survivors", []) == []
 
 
-async def test_what_may_only_be_read_is_opened_to_read(caged: Caged) -> None:
+async def test_what_may_only_be_read_is_opened_to_read(confining: ConfiningServer) -> None:
     """A flag that would make a file changes nothing where there is one, and opens nothing that is hidden."""
     source = """if True:
         import os
@@ -356,8 +356,8 @@ async def test_what_may_only_be_read_is_opened_to_read(caged: Caged) -> None:
         for path, flags in [*new, (".git/config", os.O_TRUNC)]:
             try: os.open(path, os.O_RDONLY | flags); print("opened", path)
             except OSError as error: print(error.errno)"""
-    with scene(caged.uid) as here:
-        told = await ran(caged, here, source)
+    with scene(confining.uid) as here:
+        told = await ran(confining, here, source)
 
         assert told.output.split() == b"b'whole' b'[core' 30 13 30".split()
 
@@ -365,7 +365,7 @@ async def test_what_may_only_be_read_is_opened_to_read(caged: Caged) -> None:
             entry("/usr", "read"), entry("/lib", "read"), entry("/lib64", "read"), entry(here.work, "write")
         )
         reading = f"import os; os.open({str(here.victim)!r}, os.O_RDONLY | os.O_CREAT)"
-        async with talk(caged.url) as talking:
+        async with talk(confining.url) as talking:
             blind = await run(
                 talking, hidden, "/usr/bin/python3", "-I", "-S", "-c", reading, cwd=uri(here.work)
             )

@@ -15,10 +15,10 @@ import pytest
 
 from tests.fakes.client import Refusal
 from tests.fakes.sandboxes import (
+    BACKENDS,
     READ_ALL,
-    RUNGS,
-    Caged,
-    caged_of,
+    ConfiningServer,
+    confining_server,
     entry,
     json_of,
     policy,
@@ -37,30 +37,30 @@ pytestmark = pytest.mark.slow
 READ_ONLY = policy(READ_ALL)
 
 
-@pytest.fixture(scope="module", params=list(product(RUNGS, USERS)), ids="-".join)
+@pytest.fixture(scope="module", params=list(product(BACKENDS, USERS)), ids="-".join)
 def server(request: pytest.FixtureRequest) -> Iterator[tuple[str, Host]]:
-    rung, name = request.param
-    with host_of(name, "--sandbox", rung) as host:
-        yield rung, host
+    backend, name = request.param
+    with host_of(name, "--sandbox", backend) as host:
+        yield backend, host
 
 
 @pytest.fixture
-async def caged(server: tuple[str, Host]) -> Caged:
-    return await caged_of(*server)
+async def confining(server: tuple[str, Host]) -> ConfiningServer:
+    return await confining_server(*server)
 
 
 # Named pipes.
 
 
 @contextlib.contextmanager
-def pipe(caged: Caged) -> Iterator[tuple[Path, int]]:
+def pipe(confining: ConfiningServer) -> Iterator[tuple[Path, int]]:
     """A pipe that anybody may write to, and its other end."""
     with tempfile.TemporaryDirectory() as place:
         os.chmod(place, 0o755)  # noqa: S103  (the sandbox is to keep it, not its permissions)
         path = Path(place) / "control"
         os.mkfifo(path)
         path.chmod(0o666)
-        os.chown(path, caged.uid, caged.uid)
+        os.chown(path, confining.uid, confining.uid)
         reader = os.open(path, os.O_RDONLY | os.O_NONBLOCK)
         try:
             yield path, reader
@@ -68,10 +68,12 @@ def pipe(caged: Caged) -> Iterator[tuple[Path, int]]:
             os.close(reader)
 
 
-async def test_a_command_that_may_write_nothing_writes_to_no_pipe_of_the_host(caged: Caged) -> None:
+async def test_a_command_that_may_write_nothing_writes_to_no_pipe_of_the_host(
+    confining: ConfiningServer,
+) -> None:
     """Whoever listens there does what it is told.  A mount that is read-only lets it pass."""
-    with pipe(caged) as (path, reader):
-        async with talk(caged.url) as talking:
+    with pipe(confining) as (path, reader):
+        async with talk(confining.url) as talking:
             told = await sh(talking, READ_ONLY, f"echo taken >{path}")
             appended = await sh(talking, READ_ONLY, f"echo taken 1<>{path}", name="q")
 
@@ -80,27 +82,27 @@ async def test_a_command_that_may_write_nothing_writes_to_no_pipe_of_the_host(ca
     assert told.ops == {("open", str(path))}
 
 
-async def test_a_pipe_in_a_protected_name_is_kept_or_the_server_says_so(caged: Caged) -> None:
+async def test_a_pipe_in_a_protected_name_is_kept_or_the_server_says_so(confining: ConfiningServer) -> None:
     """Mounts let it pass, and Landlock inside of them only ever allows more further down."""
-    with scene(caged.uid) as here:
+    with scene(confining.uid) as here:
         path = here.work / ".git" / "control"
         os.mkfifo(path)
         here.give()
         reader = os.open(path, os.O_RDONLY | os.O_NONBLOCK)
         try:
-            async with talk(caged.url) as talking:
+            async with talk(confining.url) as talking:
                 await sh(talking, workspace(here.work), f"echo taken >{path}")
             heard = os.read(reader, 100)
         finally:
             os.close(reader)
 
-    assert caged.admits("below writable ones") is (caged.rung == "bubblewrap")
-    assert heard == (b"taken\n" if caged.rung == "bubblewrap" else b"")
+    assert confining.admits("below writable ones") is (confining.backend == "bubblewrap")
+    assert heard == (b"taken\n" if confining.backend == "bubblewrap" else b"")
 
 
-async def test_pipes_in_a_writable_place_work(caged: Caged) -> None:
-    with scene(caged.uid) as here:
-        async with talk(caged.url) as talking:
+async def test_pipes_in_a_writable_place_work(confining: ConfiningServer) -> None:
+    with scene(confining.uid) as here:
+        async with talk(confining.url) as talking:
             told = await sh(
                 talking, workspace(here.work), "mkfifo p; (echo x >p) & cat p; wait", cwd=uri(here.work)
             )
@@ -137,13 +139,13 @@ NAMESPACES = """if True:
 
 
 @pytest.mark.skipif(os.uname().machine != "x86_64", reason="the number of clone is that of another machine")
-async def test_there_are_no_further_namespaces_inside(caged: Caged) -> None:
+async def test_there_are_no_further_namespaces_inside(confining: ConfiningServer) -> None:
     """A command that is root in one of its own mounts the control groups of the host.
 
     From there it can lift its own limits, and kill the server.
     """
-    async with talk(caged.url) as talking:
-        told = await run(talking, READ_ONLY, *caged.python("-c", NAMESPACES))
+    async with talk(confining.url) as talking:
+        told = await run(talking, READ_ONLY, *confining.python("-c", NAMESPACES))
 
     assert json_of(told) == {}
 
@@ -164,10 +166,10 @@ GROUPS = """if True:
 """
 
 
-async def test_control_groups_are_out_of_reach(caged: Caged) -> None:
+async def test_control_groups_are_out_of_reach(confining: ConfiningServer) -> None:
     """They are files: who could write them would lift its own limits, leave its group, or end another."""
-    async with talk(caged.url) as talking:
-        argv = caged.python("-c", GROUPS)
+    async with talk(confining.url) as talking:
+        argv = confining.python("-c", GROUPS)
         told = await run(talking, READ_ONLY, *argv, limits={"memoryBytes": 256 << 20})
         control = await run(talking, None, *argv, name="control")
 
@@ -179,14 +181,14 @@ async def test_control_groups_are_out_of_reach(caged: Caged) -> None:
 # The server itself.
 
 
-async def test_the_server_is_out_of_reach(caged: Caged) -> None:
+async def test_the_server_is_out_of_reach(confining: ConfiningServer) -> None:
     """Its variables and its memory, to a command and to who asks for files in the same sandbox."""
     places = [
-        f"/proc/{who}/{what}" for who in ("self", caged.host.program.pid) for what in ("environ", "mem")
+        f"/proc/{who}/{what}" for who in ("self", confining.host.program.pid) for what in ("environ", "mem")
     ]
-    outside = f"/proc/{caged.host.program.pid}/environ"
-    async with talk(caged.url) as talking:
-        told = await sh(talking, READ_ONLY, f"cat {outside} /proc/{caged.host.program.pid}/maps")
+    outside = f"/proc/{confining.host.program.pid}/environ"
+    async with talk(confining.url) as talking:
+        told = await sh(talking, READ_ONLY, f"cat {outside} /proc/{confining.host.program.pid}/maps")
         for place in places:
             with pytest.raises(Refusal) as refusal:
                 await talking.call("fs/readFile", {"path": uri(place), "sandbox": READ_ONLY})
@@ -201,16 +203,16 @@ async def test_the_server_is_out_of_reach(caged: Caged) -> None:
 # What is denied, and not there.
 
 
-async def test_a_denied_name_below_a_missing_directory_stays_missing(caged: Caged) -> None:
+async def test_a_denied_name_below_a_missing_directory_stays_missing(confining: ConfiningServer) -> None:
     """It cannot be mounted over, and must not be made by another way; nothing of it is left behind."""
-    with scene(caged.uid, git=False) as here:
+    with scene(confining.uid, git=False) as here:
         there = sorted(path.name for path in here.work.iterdir())
         sandbox = policy(READ_ALL, entry(here.work, "write"), entry(here.work / "a/b/secret", "deny"))
         script = (
             "mkdir -p a/b; echo x >a/b/secret; mv a c; mkdir -p a/b; echo y >a/b/secret;"
             " mkdir d; mv -T d a; ln -sT sub a; touch made; cat a/b/secret c/b/secret"
         )
-        async with talk(caged.url) as talking:
+        async with talk(confining.url) as talking:
             told = await sh(talking, sandbox, script, cwd=uri(here.work))
         await eventually(lambda: not os.path.lexists(here.work / "a"))
 
@@ -218,14 +220,14 @@ async def test_a_denied_name_below_a_missing_directory_stays_missing(caged: Cage
         assert sorted(path.name for path in here.work.iterdir()) == sorted([*there, "d", "made"])
 
 
-async def test_threads_and_processes_are_made_as_ever(caged: Caged) -> None:
+async def test_threads_and_processes_are_made_as_ever(confining: ConfiningServer) -> None:
     """The newest call for it is said not to exist, and everybody takes the one before."""
     source = (
         "import subprocess, threading; t = threading.Thread(target=print, args=('thread',));"
         " t.start(); t.join(); subprocess.run(['echo', 'process'], check=True)"
     )
-    async with talk(caged.url) as talking:
-        told = await run(talking, READ_ONLY, *caged.python("-u", "-c", source))
+    async with talk(confining.url) as talking:
+        told = await run(talking, READ_ONLY, *confining.python("-u", "-c", source))
 
     assert (told.code, told.output, told.denials) == (0, b"thread\nprocess\n", [])
 
@@ -248,7 +250,7 @@ LOCK = """if True:
 
 
 @pytest.mark.skipif(os.getuid() != 0, reason="another user is needed")
-async def test_a_lock_of_another_user_holds_up_nobody(caged: Caged) -> None:
+async def test_a_lock_of_another_user_holds_up_nobody(confining: ConfiningServer) -> None:
     """Everybody who can read a directory can lock it.  What looks like a mask may be a stranger's."""
     with tempfile.TemporaryDirectory() as place:
         os.chmod(place, 0o1777)  # noqa: S103  (as /tmp is)
@@ -257,7 +259,7 @@ async def test_a_lock_of_another_user_holds_up_nobody(caged: Caged) -> None:
             ["/usr/bin/python3", "-c", LOCK, mask, "make"],
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
-            user=NOBODY if caged.uid == 0 else 0,
+            user=NOBODY if confining.uid == 0 else 0,
         )
         try:
             assert other.stdin is not None
@@ -267,7 +269,7 @@ async def test_a_lock_of_another_user_holds_up_nobody(caged: Caged) -> None:
             other.stdin.flush()
             assert other.stdout.readline() == b"alone\n"
 
-            async with talk(caged.url) as talking:
+            async with talk(confining.url) as talking:
                 sandbox = policy(READ_ALL, entry(place, "write"))
                 told = await sh(talking, sandbox, f"touch {place}/made; mkdir {mask}/x")
 
@@ -279,17 +281,17 @@ async def test_a_lock_of_another_user_holds_up_nobody(caged: Caged) -> None:
             other.communicate()
 
 
-async def test_a_lock_of_a_command_that_may_only_read_holds_up_nobody(caged: Caged) -> None:
+async def test_a_lock_of_a_command_that_may_only_read_holds_up_nobody(confining: ConfiningServer) -> None:
     """It locks the mask of another command; that one ends, and others begin."""
-    if caged.rung != "bubblewrap":
+    if confining.backend != "bubblewrap":
         pytest.skip("there are no masks")
-    with scene(caged.uid, git=False) as here:
+    with scene(confining.uid, git=False) as here:
         mask, own = str(here.work / ".git"), workspace(here.work)
-        async with talk(caged.url) as talking:
+        async with talk(confining.url) as talking:
             holder = ["sh", "-c", "echo ready; read x"]
             await talking.start("first", *holder, cwd=uri(here.work), sandbox=own, pipeStdin=True)
             await talking.until(lambda: talking.tale("first").data() == b"ready\n")
-            locker = caged.python("-c", LOCK, mask, "")
+            locker = confining.python("-c", LOCK, mask, "")
             await talking.start("reader", *locker, sandbox=READ_ONLY, pipeStdin=True)
             await talking.until(lambda: b"locked\n" in talking.tale("reader").data())
 
@@ -307,11 +309,11 @@ async def test_a_lock_of_a_command_that_may_only_read_holds_up_nobody(caged: Cag
         await eventually(lambda: not os.path.lexists(mask))
 
 
-async def test_masks_are_gone_after_many_commands_at_once(caged: Caged) -> None:
+async def test_masks_are_gone_after_many_commands_at_once(confining: ConfiningServer) -> None:
     """Some take them up while others take them away; the name is protected all the time."""
-    with scene(caged.uid, git=False) as here:
+    with scene(confining.uid, git=False) as here:
         script = "mkdir .git 2>/dev/null && echo made; touch $1; mkdir .codex 2>/dev/null && echo made; true"
-        async with talk(caged.url) as talking:
+        async with talk(confining.url) as talking:
 
             async def one(number: int) -> bytes:
                 argv = ("sh", "-c", script, "sh", f"file{number}")

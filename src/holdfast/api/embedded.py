@@ -40,8 +40,8 @@ if TYPE_CHECKING:
     from holdfast.engine.process import LocalProcess
     from holdfast.files import Files
     from holdfast.host.child import ShimChild
-    from holdfast.host.sandbox.cage import Cage
-    from holdfast.host.sandbox.search import Search
+    from holdfast.host.sandbox.confinement import Confinement
+    from holdfast.host.sandbox.search import PolicySearch
     from holdfast.sandbox import Guarantees
 
 _CLOSED = 30.0
@@ -88,11 +88,14 @@ class _Children:
     def equip(self) -> Spawner:
         """Return the spawner that enforces limits and sandboxes."""
         if self._full is None:
-            from holdfast.host.groups import find_groups
-            from holdfast.host.sandbox.ladder import Ladder
+            from holdfast.host.limits import find_groups
+            from holdfast.host.sandbox.confinement import Confiner
 
             self._full = Spawner(
-                _OwnEnvironment(), self._fork_server, groups=find_groups(), ladder=Ladder(compiled())
+                _OwnEnvironment(),
+                self._fork_server,
+                groups=find_groups(),
+                confiner=Confiner(compiled()),
             )
         return self._full
 
@@ -110,13 +113,13 @@ class _Children:
     def settle(self, spec: Spec) -> Spec:
         return self._plain.settle(spec)
 
-    def cage(self, spec: Spec, search: Search | None = None) -> Cage | None:
+    def confine(self, spec: Spec, search: PolicySearch | None = None) -> Confinement | None:
         assert self._full is not None  # Called in a thread, where it must not be set up.
-        return self._full.cage(spec, search)
+        return self._full.confine(spec, search)
 
-    def start(self, spec: Spec, cage: Cage | None = None) -> ShimChild:
+    def start(self, spec: Spec, confinement: Confinement | None = None) -> ShimChild:
         plain = spec.sandbox is None and spec.terms.limits == PLAIN.limits
-        return (self._plain if plain else self.equip()).start(spec, cage)
+        return (self._plain if plain else self.equip()).start(spec, confinement)
 
     def close(self) -> None:
         for spawner in (self._plain, self._full):

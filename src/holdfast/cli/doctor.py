@@ -17,12 +17,12 @@ from collections.abc import Iterator, Mapping, Sequence
 from holdfast import __version__
 from holdfast.config import MIB
 from holdfast.errors import HostUnfit
-from holdfast.host import proc
-from holdfast.host.files.kernel import IN_CREATE, Inotify
+from holdfast.host.files.watch import IN_CREATE, Inotify
 from holdfast.host.info import host_info
-from holdfast.host.sandbox.ladder import Ladder
+from holdfast.host.sandbox.backends import SandboxProbe
+from holdfast.host.sandbox.confinement import Confiner
 from holdfast.host.shim import PROGRAM, compiled
-from holdfast.sandbox import Backing
+from holdfast.host.tree import check_proc
 from holdfast.value import value
 
 from .options import wants_json
@@ -75,12 +75,6 @@ _FIXES = {
     "watching": "sysctl -w fs.inotify.max_user_instances=1024 fs.inotify.max_user_watches=524288",
     "temporary": "set TMPDIR to a directory that the server's user may write to: export TMPDIR=/var/tmp",
     "space": "delete files there, or set TMPDIR to a directory on another disk",
-    "bwrap": "apt-get install bubblewrap (Fedora: dnf install bubblewrap)",
-    "namespaces": (
-        "sysctl -w kernel.unprivileged_userns_clone=1 kernel.apparmor_restrict_unprivileged_userns=0;"
-        " in a container: --security-opt seccomp=unconfined"
-    ),
-    "landlock": "run Linux 6.2 or later, with lsm=landlock,... on its command line",
     "sandboxes": "see the two above: one of them is enough",
 }
 
@@ -159,7 +153,7 @@ def lines(findings: list[Finding], *, colour: bool = False) -> Iterator[str]:
 def examine() -> Iterator[Finding]:
     """Yield the findings, each as soon as it is known."""
     fork_server = compiled()
-    ladder = Ladder(fork_server)  # Its trials run while we go on.
+    confiner = Confiner(fork_server)  # Its trials run while we go on.
     try:
         yield _python()
         yield _kernel()
@@ -170,9 +164,9 @@ def examine() -> Iterator[Finding]:
         yield _process_room()
         yield _file_watching()
         yield from _temporary()
-        yield from _sandboxes(ladder, grown)
+        yield from _sandboxes(confiner, grown)
     finally:
-        ladder.close()
+        confiner.close()
 
 
 # What there is.
@@ -209,7 +203,7 @@ def _kernel() -> Finding:
 
 def _proc() -> Finding:
     try:
-        proc.check()
+        check_proc()
         trial = TrialResult(True, "tells of processes")
     except HostUnfit as error:
         trial = TrialResult(False, error.reason)
@@ -373,28 +367,27 @@ def _temporary() -> Iterator[Finding]:
 # Sandboxes.
 
 
-def _sandboxes(ladder: Ladder, fork_server: Finding) -> Iterator[Finding]:
-    best = ladder.guarantees
-    for way, reason in ladder.findings.items():
-        trial = TrialResult(not reason, reason or "works")
-        fix = None if trial.works else _sandbox_fix(way, fork_server)
-        yield Finding(way.value, trial.works, False, trial.detail, fix)
-    if best.backing is None:
+def _sandboxes(confiner: Confiner, fork_server: Finding) -> Iterator[Finding]:
+    best = confiner.guarantees
+    for name, probe in confiner.findings.items():
+        fix = None if probe.works else _sandbox_fix(probe, fork_server)
+        yield Finding(name, probe.works, False, probe.reason or "works", fix)
+    if best.backend is None:
         trial = TrialResult(False, "none: whoever asks for a sandbox is refused")
         yield _finding("sandboxes", trial, "sandboxes", facts={"keptBy": None})
         return
     protection = best.protection.name.lower()
     facts = {
-        "keptBy": best.backing.value,
+        "keptBy": best.backend,
         "protection": protection,
         "exactDenials": best.exact,
     }
     exact = "seen by a witness" if best.exact else "guessed from the output"
-    detail = f"kept by {best.backing.value}; protection of subpaths: {protection}; denials: {exact}"
+    detail = f"kept by {best.backend}; protection of subpaths: {protection}; denials: {exact}"
     yield Finding("sandboxes", True, True, detail, facts=facts, weaknesses=best.weaknesses)
 
 
-def _sandbox_fix(way: Backing, fork_server: Finding) -> str:
-    if way is Backing.LANDLOCK:
-        return _FIXES["landlock"]
-    return fork_server.fix or _FIXES["bwrap" if shutil.which("bwrap") is None else "namespaces"]
+def _sandbox_fix(probe: SandboxProbe, fork_server: Finding) -> str:
+    if probe.needs_fork_server and fork_server.fix:
+        return fork_server.fix
+    return probe.cure

@@ -19,14 +19,13 @@ from holdfast.dialects.endpoints import AutoEndpoint, Services, find_row
 from holdfast.engine.local import LocalBackend
 from holdfast.errors import HostUnfit
 from holdfast.host.environ import Environment
-from holdfast.host.groups import find_groups
 from holdfast.host.info import host_info, own_environment
-from holdfast.host.sandbox.ladder import Ladder
+from holdfast.host.limits import find_groups
+from holdfast.host.sandbox.confinement import Confiner
 from holdfast.host.shim import ForkServer, compiled
 from holdfast.host.spawn import Spawner
 from holdfast.observe.audit import AuditLog
 from holdfast.poller import Poller
-from holdfast.sandbox import Backing
 from holdfast.server.app import Server
 from holdfast.server.auth import Auth
 from holdfast.server.listen import BadListen, Listen, Stdio, check_exposure, parse_listen
@@ -38,7 +37,7 @@ from .options import wants_json
 from .serve_access import BadAccess, make_auth, make_tls
 from .serve_memory import MemoryTrimmer
 from .serve_observation import BadAudit, Observation, make_audit, observe, set_up_logs
-from .serve_options import limit_values, limits_of
+from .serve_options import SANDBOX_AUTO, SANDBOX_OFF, limit_values, limits_of
 from .streams import open_standard_files
 
 _FAILED = 1
@@ -97,8 +96,8 @@ def _run(
     fork_server = ForkServer(files_limit=files_limit)
     # Both of these start programs, which get ready while we go on.
     fork_server.prepare()
-    ladder = make_ladder(arguments.sandbox, limits_of(arguments).sandbox.trial_seconds)
-    spawner = Spawner(Environment(own_environment()), fork_server, groups=find_groups(), ladder=ladder)
+    confiner = make_confiner(arguments.sandbox, limits_of(arguments).sandbox.trial_seconds)
+    spawner = Spawner(Environment(own_environment()), fork_server, groups=find_groups(), confiner=confiner)
     poller = Poller()
     with asyncio.Runner(loop_factory=lambda: asyncio.SelectorEventLoop(poller.selector())) as runner:
         if os.getpid() == 1:
@@ -107,15 +106,15 @@ def _run(
         return runner.run(_serve(arguments, where, access, spawner, poller))
 
 
-def make_ladder(choice: str, patience: float) -> Ladder:
+def make_confiner(choice: str, patience: float) -> Confiner:
     """Return what enforces sandboxes.
 
     Args:
-        choice: ``auto``, ``off``, or the value of a ``Backing``.
+        choice: ``auto``, ``off``, or the name of a sandbox backend.
         patience: Seconds that a trial of a sandbox may take.
     """
-    only = None if choice in ("auto", "off") else Backing(choice)
-    return Ladder(compiled(), only=only, off=choice == "off", patience=patience)
+    only = None if choice in (SANDBOX_AUTO, SANDBOX_OFF) else choice
+    return Confiner(compiled(), only=only, off=choice == SANDBOX_OFF, patience=patience)
 
 
 @value

@@ -11,6 +11,7 @@ from typing import Any, get_type_hints
 
 from holdfast.config import AppLimits, ServerLimits
 from holdfast.dialects.endpoints import AUTO, ENDPOINTS
+from holdfast.host.sandbox.backends import SANDBOX_BACKENDS
 from holdfast.value import replace
 
 from .options import Parser, add_output
@@ -18,6 +19,9 @@ from .quantities import byte_count, count, duration, positive
 
 CLOCK_SKEW = 30
 """Seconds by which the clocks of server and token issuer may differ, unless an option says otherwise."""
+
+SANDBOX_AUTO, SANDBOX_OFF = "auto", "off"
+"""Choices of ``--sandbox`` beside the names of sandbox backends."""
 
 LimitSetting = tuple[str, str, float | None]
 """A ``--limit``: the part of the limits, the limit in it, and the value."""
@@ -67,8 +71,8 @@ def configure(parser: Parser) -> None:
     )
     parser.add_argument(
         "--sandbox",
-        choices=("auto", "bubblewrap", "landlock", "off"),
-        default="auto",
+        choices=(SANDBOX_AUTO, *(row.name for row in SANDBOX_BACKENDS), SANDBOX_OFF),
+        default=SANDBOX_AUTO,
         help="what keeps sandboxes; auto takes the best that works here, off refuses them (default: auto)",
     )
     _add_limit(parser)

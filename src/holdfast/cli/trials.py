@@ -16,8 +16,8 @@ from holdfast.engine.local import LocalBackend
 from holdfast.engine.process import LocalProcess
 from holdfast.errors import HoldfastError
 from holdfast.host.environ import Environment
-from holdfast.host.groups import find_groups
 from holdfast.host.info import host_info, own_environment
+from holdfast.host.limits import find_groups
 from holdfast.host.shim import ForkServer
 from holdfast.host.spawn import Spawner
 from holdfast.model import Exit, Kind, Limits, ProcessTerms, Size, Spec, Stream

@@ -1,7 +1,7 @@
-"""What the engine needs of a child and of whoever starts it, and the wait until a child runs.
+"""The interfaces of children and of what starts them, and the wait until a child runs.
 
-This is the whole seam between the engine and the host.  A process that starts,
-holds and reaps children on our behalf can stand behind it as well as ``host``.
+This is the whole seam between the engine and the host.  A process that starts, holds and reaps children on
+our behalf can implement it as well as ``host``.
 """
 
 from __future__ import annotations
@@ -13,49 +13,48 @@ from typing import TYPE_CHECKING, Protocol
 from holdfast.errors import SpawnFailed
 from holdfast.host.holding import Ends, Pulse
 from holdfast.host.limits import NO_LIMITS, Kept
-from holdfast.host.look import Look
 from holdfast.host.orders import News, Report
-from holdfast.host.tree import Load
+from holdfast.host.tree import Load, Look
 from holdfast.model import Spec, Stream
 from holdfast.poller import Poller
 from holdfast.sandbox import Guarantees
 
 if TYPE_CHECKING:
-    from holdfast.host.sandbox.cage import Cage, Caged
-    from holdfast.host.sandbox.search import Search
+    from holdfast.host.sandbox.confinement import ConfinedCommand, Confinement
+    from holdfast.host.sandbox.search import PolicySearch
 
 
 class Child(Protocol):
-    """A command that was asked for, and the tree of processes it may become."""
+    """A command that was ordered, and the tree of processes that it becomes."""
 
     @property
     def pid(self) -> int:
-        """The command's; known once it runs."""
+        """The pid of the command, known once it runs."""
 
     @property
     def stdin(self) -> int | None:
-        """Ours to write and to close."""
+        """The descriptor of standard input, for the engine to write and to close; None if there is none."""
 
     @property
     def outputs(self) -> tuple[tuple[Stream, int], ...]:
-        """Ours to read and to close; they do not block."""
+        """The descriptors of the outputs, for the engine to read and to close.  They do not block."""
 
     @property
     def limits(self) -> Kept:
-        """What the tree may use, and who sees to it."""
+        """The limits of the tree, and who keeps them."""
 
     @property
-    def caged(self) -> Caged | None:
-        """What is known of its sandbox, if it is in one; complete when its exit is reported."""
+    def confined_command(self) -> ConfinedCommand | None:
+        """What the sandbox has refused the command, if it runs in one; complete when the exit is reported."""
 
     def fileno(self) -> int:
-        """A descriptor that is readable when a report has come."""
+        """Return a descriptor that is readable when a report has come."""
 
     def receive(self) -> Report | None:
-        """The next report: it runs or does not, it has exited, the tree is gone.  None if none has come."""
+        """Return the next report: it runs or not, it has exited, the tree is gone.  None if none has come."""
 
     def failure(self, report: Report) -> SpawnFailed:
-        """Why it does not run, from the report of that."""
+        """Return why the command does not run, given the report of that."""
 
     def hand_over(self) -> None:
         """Forget ``stdin`` and ``outputs``, which the caller has noted and closes."""
@@ -64,13 +63,13 @@ class Child(Protocol):
         """Send a signal to the command's group; only before ``release``."""
 
     def signal_tree(self, number: int, look: Look | None = None, *, partly: bool = True) -> bool:
-        """Send a signal to everybody in the tree, as far as ``look`` goes; return whether that was done.
+        """Send a signal to every process of the tree, as far as ``look`` allows.  Return whether it was sent.
 
-        Without ``partly``, to nobody if there are more.
+        Without ``partly``, nobody gets it if there are more processes than that.
         """
 
     def has_ended(self) -> bool:
-        """Whether the command has ended, though that may not have been reported yet."""
+        """Whether the command has ended.  The report of that may not have come yet."""
 
     def kill(self) -> None:
         """Kill the whole tree; reports of that follow."""
@@ -81,78 +80,80 @@ class Child(Protocol):
     def kill_leftovers(self) -> None:
         """Kill what is left of the command's group."""
 
-    # These take as long as the tree is large, but for a ``look``.  They may be called in a thread, and so may
-    # ``signal_tree``; one that outlives the tree speaks of another one.
+    # Without a ``look`` these take the longer the larger the tree is.  They may be called in a thread, and so
+    # may ``signal_tree``.  A call that outlives the tree may be about another one.
 
     def members(self, look: Look | None = None) -> list[int]:
-        """The pids of those who are in the tree now."""
+        """Return the pids of the processes that are in the tree now."""
 
     def load(self, look: Look | None = None) -> Load:
-        """What the tree uses now."""
+        """Return what the tree uses now."""
 
     def holders(self, ends: Ends, look: Look | None = None) -> list[int]:
-        """The pids of those in the tree who hold one of these ends open."""
+        """Return the pids of the processes in the tree that hold one of these ends open."""
 
     def pulse(self, ends: Ends, look: Look | None = None) -> Pulse:
-        """What those in the tree are doing who hold one of these ends open."""
+        """Return what the processes in the tree are doing that hold one of these ends open."""
 
     # These never wait.
 
     def ran_out_of_memory(self) -> bool:
-        """Whether the kernel has killed anybody of the tree for want of memory."""
+        """Whether the kernel has killed a process of the tree because its group ran out of memory."""
 
     def retire(self) -> None:
-        """Release everything, now that nobody is left of the tree."""
+        """Release everything, now that no process of the tree is left."""
 
     def close(self) -> None:
-        """Release everything; whatever is left of the tree is killed."""
+        """Release everything.  What is left of the tree is killed."""
 
 
 class Children(Protocol):
-    """Where children come from."""
+    """Starts children."""
 
     @property
     def tried_out(self) -> bool:
-        """Whether it is known what sandboxes are worth."""
+        """Whether ``guarantees`` would answer at once."""
 
     @property
     def guarantees(self) -> Guarantees:
-        """What sandboxes are worth.  Waits a few seconds at the most, unless that is known."""
+        """What sandboxes are worth on this host.  Waits until that is known, a few seconds at the most."""
 
     def effort(self, spec: Spec) -> int:
-        """How much there is to compare until its variables are known, in characters."""
+        """Return how much work it is to compute the variables of ``spec``, in characters to compare."""
 
     def settle(self, spec: Spec) -> Spec:
-        """Replace the policy of a spec by the variables that it comes to.  May be called in a thread."""
+        """Return ``spec`` with its variables in place of their policy.  May be called in a thread."""
 
-    def cage(self, spec: Spec, search: Search | None = None) -> Cage | None:
-        """Make its sandbox ready.  May be called in a thread, and takes as long as ``search`` allows.
+    def confine(self, spec: Spec, search: PolicySearch | None = None) -> Confinement | None:
+        """Return the confinement that keeps the sandbox of ``spec``; None if it has no sandbox.
+
+        May be called in a thread, and takes as long as ``search`` allows.
 
         Raises:
             BadRequest: The policy makes no sense.
             LimitReached: There is too much to look for.
-            SandboxUnavailable: It cannot be kept on this host.
+            SandboxUnavailable: The sandbox cannot be kept on this host.
         """
 
-    def start(self, spec: Spec, cage: Cage | None = None) -> Child:
-        """Ask for a child.  Never waits; the child's first report says whether it runs.
+    def start(self, spec: Spec, confinement: Confinement | None = None) -> Child:
+        """Order a child, without waiting.  Its first report says whether it runs.
 
         Raises:
-            SpawnFailed: It cannot be started.
+            SpawnFailed: The order cannot be given.
         """
 
     def close(self) -> None:
-        """Start nothing any more.  May be called twice."""
+        """Release everything that starts need.  May be called twice."""
 
 
 class _NoChild:
-    """What a process has in place of its child once nothing of it is left.  Implements ``Child``."""
+    """Stands for the child of a process of which nothing is left.  Implements ``Child``."""
 
     pid = -1
     stdin = None
     outputs = ()
     limits = NO_LIMITS
-    caged = None
+    confined_command = None
 
     def fileno(self) -> int:
         return -1

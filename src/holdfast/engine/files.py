@@ -14,14 +14,13 @@ from typing import TypeVar
 from holdfast.config import FileLimits, SandboxLimits
 from holdfast.errors import FileFailed, Forbidden
 from holdfast.files import DirEntry, FileMetadata, OpenFile, Purpose, Walk, WalkTerms
-from holdfast.host.files import blocks, copying, listing, making, removal, whole
+from holdfast.host.environ import to_bytes, to_text
+from holdfast.host.files import content, copying, listing, making, removal
 from holdfast.host.files import watch as watch_plans
-from holdfast.host.files.kernel import IN_IGNORED, IN_Q_OVERFLOW, Event, Inotify
 from holdfast.host.files.resolver import Resolver
-from holdfast.host.files.watch import APPEARS, Plan
+from holdfast.host.files.watch import APPEARS, IN_IGNORED, IN_Q_OVERFLOW, Event, Inotify, Plan
 from holdfast.host.sandbox.rules import enclosed, resolve
-from holdfast.host.sandbox.search import Search
-from holdfast.host.text import to_bytes, to_text
+from holdfast.host.sandbox.search import PolicySearch
 from holdfast.poller import Poller
 from holdfast.principal import is_below
 from holdfast.sandbox import Sandbox
@@ -156,9 +155,9 @@ class LocalFiles:
     ) -> bytes | OpenFile:
         self._check(path)
 
-        def work(search: Search) -> bytes | int:
+        def work(search: PolicySearch) -> bytes | int:
             resolver = self._resolver(sandbox, search, follow=follow)
-            return whole.read(resolver, to_bytes(path), at_once=at_once, limit=self._limits.read_bytes)
+            return content.read(resolver, to_bytes(path), at_once=at_once, limit=self._limits.read_bytes)
 
         found = await self._look(work, undo=_let_go)
         return LocalFile(found, self.workers) if isinstance(found, int) else found
@@ -166,7 +165,7 @@ class LocalFiles:
     async def write(
         self, path: str, data: bytes, *, follow: bool = True, sandbox: Sandbox | None = None
     ) -> None:
-        await self._do(sandbox, whole.write, path, data, follow=follow)
+        await self._do(sandbox, content.write, path, data, follow=follow)
 
     async def make_directory(
         self, path: str, *, recursive: bool, follow: bool = True, sandbox: Sandbox | None = None
@@ -177,10 +176,10 @@ class LocalFiles:
     async def metadata(
         self, path: str, *, follow: bool = True, sandbox: Sandbox | None = None
     ) -> FileMetadata:
-        return await self._do(sandbox, whole.metadata, path, follow=follow)
+        return await self._do(sandbox, content.metadata, path, follow=follow)
 
     async def canonical(self, path: str, *, sandbox: Sandbox | None = None) -> str:
-        return to_text(await self._do(sandbox, whole.canonical, path))
+        return to_text(await self._do(sandbox, content.canonical, path))
 
     async def list(self, path: str, *, sandbox: Sandbox | None = None) -> Sequence[DirEntry]:
         return await self._do(sandbox, partial(listing.listed, limit=self._limits.entries), path)
@@ -210,8 +209,8 @@ class LocalFiles:
     async def open(self, path: str, purpose: Purpose, *, sandbox: Sandbox | None = None) -> OpenFile:
         self._check(path)
 
-        def work(search: Search) -> int:
-            return whole.open_for(self._resolver(sandbox, search), to_bytes(path), purpose)
+        def work(search: PolicySearch) -> int:
+            return content.open_for(self._resolver(sandbox, search), to_bytes(path), purpose)
 
         return LocalFile(await self._look(work, _let_go), self.workers)
 
@@ -255,20 +254,20 @@ class LocalFiles:
     ) -> T:
         self._check(path)
 
-        def do(search: Search) -> T:
+        def do(search: PolicySearch) -> T:
             return work(self._resolver(sandbox, search, follow=follow), to_bytes(path), *facts)
 
         return await self._look(do)
 
-    async def _look(self, work: Callable[[Search], T], undo: Callable[[T], None] | None = None) -> T:
+    async def _look(self, work: Callable[[PolicySearch], T], undo: Callable[[T], None] | None = None) -> T:
         """The result of something that may have to find out first what a sandbox means."""
-        search = Search(self._sandbox_limits)
+        search = PolicySearch(self._sandbox_limits)
         try:
             return await self._run(partial(work, search), undo)
         finally:
             search.give_up()  # If nobody waits any more the thread is needed elsewhere.
 
-    def _resolver(self, sandbox: Sandbox | None, search: Search, *, follow: bool = True) -> Resolver:
+    def _resolver(self, sandbox: Sandbox | None, search: PolicySearch, *, follow: bool = True) -> Resolver:
         """In a thread, because the rules depend on what is on the disk."""
         rules = None
         if sandbox is not None and sandbox.entries is not None:
@@ -304,10 +303,10 @@ class LocalFile:
         self._closed = False
 
     async def read(self, offset: int, length: int) -> bytes:
-        return await self._use(partial(blocks.read, self._fd, offset, length))
+        return await self._use(partial(content.read_block, self._fd, offset, length))
 
     async def write(self, offset: int, data: bytes) -> None:
-        await self._use(partial(blocks.write, self._fd, offset, data))
+        await self._use(partial(content.write_block, self._fd, offset, data))
 
     async def _use(self, work: Callable[[], T]) -> T:
         if self._closed:

@@ -15,7 +15,7 @@ from holdfast.value import value
 from .ring import Ring, RingSnapshot
 
 if TYPE_CHECKING:
-    from holdfast.host.sandbox.cage import Caged
+    from holdfast.host.sandbox.confinement import ConfinedCommand
 
     from .process import LocalProcess
     from .tree import Tree
@@ -143,7 +143,7 @@ def exit_of(
     limits: Limits,
     *,
     out_of_memory: bool,
-    caged: Caged | None = None,
+    confined_command: ConfinedCommand | None = None,
     said: Iterable[Chunk] = (),
 ) -> Exit:
     """The end that ``report`` tells of, as far as it is about the process itself.
@@ -151,15 +151,15 @@ def exit_of(
     Args:
         cause: Why we ended it, if we did.
         out_of_memory: Whether the kernel has killed anybody of its tree for want of memory.
-        caged: What is known of its sandbox.
+        confined_command: What its sandbox has refused it, if it is in one.
         said: What is kept of its output.
     """
     if report.news is News.LOST:
-        return Exit(LOST, Outcome(Kind.LOST, detail="its warden was killed"))
+        return Exit(LOST, Outcome(Kind.LOST, detail="its shim was killed"))
     code = 128 + report.value if report.by_signal else report.value
     if cause is None:
         cause = _limit_reached(report, limits, out_of_memory=out_of_memory)
-    denied = None if caged is None else denied_of(code, caged, said)
+    denied = None if confined_command is None else denied_of(code, confined_command, said)
     if denied is not None and denied.failed and cause is None:
         cause = Cause(Kind.SANDBOX_DENIED, "sandbox", _words(denied))
     if report.by_signal:
@@ -180,16 +180,22 @@ def result_of(end: Exit) -> str:
 
 def end_of(report: Report, cause: Cause | None, tree: Tree, ring: Ring) -> Exit:
     """How a process ended, from the report, its tree and its output."""
-    said = ring.after(0) if tree.caged is not None and not tree.caged.exact else ()
+    command = tree.confined_command
+    said = ring.after(0) if command is not None and not command.exact else ()
     return exit_of(
-        report, cause, tree.limits, out_of_memory=tree.ran_out_of_memory(), caged=tree.caged, said=said
+        report,
+        cause,
+        tree.limits,
+        out_of_memory=tree.ran_out_of_memory(),
+        confined_command=command,
+        said=said,
     )
 
 
-def denied_of(code: int, caged: Caged, said: Iterable[Chunk]) -> Denied:
+def denied_of(code: int, command: ConfinedCommand, said: Iterable[Chunk]) -> Denied:
     """What the sandbox has to do with an exit: seen by a witness, or guessed as the reference does."""
-    if caged.exact:
-        return Denied(bool(code and caged.denials), exact=True, denials=tuple(caged.denials))
+    if command.exact:
+        return Denied(bool(code and command.denials), exact=True, denials=tuple(command.denials))
     return Denied(code == _SIGSYS or (code != 0 and _is_suspect(said)), exact=False)
 
 

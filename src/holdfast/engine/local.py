@@ -14,8 +14,8 @@ from holdfast.backend import Packed
 from holdfast.config import MIB, EngineLimits, EnvironmentLimits, FileLimits, HttpLimits, SandboxLimits
 from holdfast.errors import Fault, LimitReached
 from holdfast.host import environ
-from holdfast.host.failure import failed
 from holdfast.host.info import own_environment
+from holdfast.host.spawn import failed
 from holdfast.model import HostInfo, Leftovers, Spec
 from holdfast.poller import Poller
 from holdfast.principal import ANYBODY, Identity, Principal
@@ -32,7 +32,7 @@ from .process import LocalProcess
 from .ring import PIECE, Budget, Ring
 
 if TYPE_CHECKING:
-    from holdfast.host.sandbox.cage import Cage
+    from holdfast.host.sandbox.confinement import Confinement
 
     from .files import LocalFiles
     from .http import HostHttp
@@ -165,14 +165,14 @@ class LocalBackend:
         if self._children.effort(spec) > environ.AT_ONCE:
             spec = await self.files.workers.run(partial(self._children.settle, spec))
             self._check_room()
-        cage = None
+        confinement = None
         with span(PREPARE_SANDBOX):
             if spec.sandbox is not None:
-                cage = await self._cage(spec)
+                confinement = await self._confine(spec)
                 self._check_room()  # Meanwhile others may have started, or everything been closed.
         try:
             with span(SPAWN):
-                process = await self._start(spec, cage, owner, budget)
+                process = await self._start(spec, confinement, owner, budget)
         except OSError as error:
             raise failed(spec, Fault.SYSTEM, spec.argv[0], error.errno or errno.EIO) from error
         self._live.add(process)
@@ -186,17 +186,19 @@ class LocalBackend:
             self._telemetry.process_started()
             self._watched[process] = (self._loop.time(), found)
 
-    async def _cage(self, spec: Spec) -> Cage | None:
-        from holdfast.host.sandbox.search import Search
+    async def _confine(self, spec: Spec) -> Confinement | None:
+        from holdfast.host.sandbox.search import PolicySearch
 
-        search = Search(self._sandbox_limits)
+        search = PolicySearch(self._sandbox_limits)
         try:
-            return await self.files.workers.run(partial(self._children.cage, spec, search))
+            return await self.files.workers.run(partial(self._children.confine, spec, search))
         finally:
             search.give_up()  # If the start was given up the thread is needed elsewhere.
 
-    async def _start(self, spec: Spec, cage: Cage | None, owner: Owner, budget: Budget) -> LocalProcess:
-        pending = PendingStart(self._children.start(spec, cage), loop=self._loop, poller=self._poller)
+    async def _start(
+        self, spec: Spec, confinement: Confinement | None, owner: Owner, budget: Budget
+    ) -> LocalProcess:
+        pending = PendingStart(self._children.start(spec, confinement), loop=self._loop, poller=self._poller)
         self._pending.add(pending)
         try:
             child = await pending.child()

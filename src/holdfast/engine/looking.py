@@ -17,7 +17,7 @@ from functools import partial
 from typing import TYPE_CHECKING, TypeVar
 
 from holdfast.host.holding import Ends, Pulse
-from holdfast.host.look import Look, glance
+from holdfast.host.tree import Look, glance
 
 if TYPE_CHECKING:
     from .children import Child

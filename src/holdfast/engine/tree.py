@@ -17,9 +17,8 @@ from functools import partial
 from typing import TYPE_CHECKING, Protocol
 
 from holdfast.host.holding import Ends, ends_of
-from holdfast.host.look import glance
 from holdfast.host.orders import News, Report
-from holdfast.host.tree import Load
+from holdfast.host.tree import Load, glance
 from holdfast.model import Limits, Usage
 from holdfast.poller import Poller
 
@@ -28,7 +27,7 @@ from .looking import Looking, Looks
 from .watches import Waiting
 
 if TYPE_CHECKING:
-    from holdfast.host.sandbox.cage import Caged
+    from holdfast.host.sandbox.confinement import ConfinedCommand
 
 _PATIENCE = 3.0
 """Seconds for a shim to say who survived; it takes a third of them to be sure.  As many for a look."""
@@ -195,8 +194,8 @@ class Tree:
         return self._child.ran_out_of_memory()
 
     @property
-    def caged(self) -> Caged | None:
-        return self._child.caged
+    def confined_command(self) -> ConfinedCommand | None:
+        return self._child.confined_command
 
     # What it takes time to find out.
 

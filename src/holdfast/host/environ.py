@@ -1,4 +1,4 @@
-"""The environment of a child, computed from a policy (pure)."""
+"""The environment of a child, computed from a policy, and the bytes that its text stands for (pure)."""
 
 from __future__ import annotations
 
@@ -14,10 +14,10 @@ from holdfast.wildcards import Wildcards
 CORE = frozenset(
     ("PATH", "SHELL", "TMPDIR", "TEMP", "TMP", "HOME", "LANG", "LC_ALL", "LC_CTYPE", "LOGNAME", "USER")
 )
-"""What ``Inherit.CORE`` takes over, in whatever case it is spelled."""
+"""The variables that ``Inherit.CORE`` takes over; upper and lower case do not matter."""
 
 DEFAULT_EXCLUDES = ("*KEY*", "*SECRET*", "*TOKEN*")
-"""Names that look like secrets.  Broad on purpose: MONKEY goes too."""
+"""Patterns of names that look like secrets.  They are broad on purpose: MONKEY is excluded, too."""
 
 NEVER_INHERITED = frozenset(
     (
@@ -26,37 +26,38 @@ NEVER_INHERITED = frozenset(
         "OPENAI_FEDERATION_RULE_ID",
         "OPENAI_IDENTITY_TOKEN_FILE",
         "OPENAI_WORKLOAD_IDENTITY_CONTEXT",
-        # What the server shows to whoever collects its telemetry.
+        # Credentials for the collector of the server's telemetry.
         "OTEL_EXPORTER_OTLP_HEADERS",
         "OTEL_EXPORTER_OTLP_LOGS_HEADERS",
         "OTEL_EXPORTER_OTLP_METRICS_HEADERS",
         "OTEL_EXPORTER_OTLP_TRACES_HEADERS",
     )
 )
-"""Secrets of a server's own surroundings, which no child may see."""
+"""Secrets that the surroundings of a server give it, and that no child may see."""
 
 _SERVER_ONLY = frozenset(("CODEX_EXEC_SERVER_EXIT_ON_STDIN_CLOSE",))
-"""What the server's own starter tells the server."""
+"""Variables with which the program that starts the server configures it."""
 
 AT_ONCE = 4096
-"""Characters that may be compared with patterns on an event loop: about a millisecond.
+"""Characters that may be compared with patterns on the event loop, which takes about a millisecond.
 
-More is for a thread.
+A thread compares more than that.
 """
 
 _KEPT = 64
-"""Selections that are kept for the next start with the same policy."""
+"""Selections that are cached for the next start with the same policy."""
 
 _KEPT_CHARACTERS = 1024
-"""Of all patterns of such a policy: what is kept must not be as large as a client likes."""
+"""Characters of all patterns of a policy that is cached: a client must not fill the cache at will."""
 
 
 def check(
     policy: EnvironmentPolicy | None, overlay: Mapping[str, str | None], limits: EnvironmentLimits
 ) -> None:
-    """
+    """Check that a request has no more variables and patterns than it may have.
+
     Raises:
-        LimitReached: More variables, or longer patterns, than one request may have.
+        LimitReached: The variables or patterns are too many, or too long.
     """
     names = list(overlay)
     if policy is not None:
@@ -77,33 +78,37 @@ def check(
 
 
 def size(text: str) -> int:
-    """Bytes of an argument or a name, as the kernel counts them."""
+    """Return the bytes of an argument or a name, as the kernel counts them."""
     return len(text) if text.isascii() else len(text.encode("utf-8", "surrogatepass"))
 
 
 @value
 class _Selection:
-    """What a policy makes of the server's own variables, and which names it lets a request add."""
+    """The result of applying a policy to the server's own variables."""
 
     inherited: dict[str, str]
     wanted: Wildcards | None
-    """None: all of them."""
+    """Patterns of the names that a request may add; None if it may add any."""
 
 
 class Environment:
-    """The server's environment, and what children get of it."""
+    """The server's environment, from which those of children are computed."""
 
     def __init__(self, own: Mapping[str, str], *, withheld: Iterable[str] = ()) -> None:
-        """``withheld`` names further variables that no child may inherit."""
+        """
+        Args:
+            own: The variables of the server.
+            withheld: Names of further variables that no child may inherit.
+        """
         self._own = dict(own)
         self._size = sum(map(len, self._own))
         self._withheld = NEVER_INHERITED | {name.upper() for name in withheld} | _SERVER_ONLY
-        # The server's environment is fixed, and clients send the same policy with every start.
-        # Only what comes out of the server's own variables is kept, never what a request sets.
+        # The server's environment is fixed, and clients send the same policy with every start.  Only what
+        # comes from the server's own variables is cached, never what a request sets.
         self._kept: dict[object, _Selection] = {}
 
     def effort(self, policy: EnvironmentPolicy | None, allowed: tuple[str, ...] | None = None) -> int:
-        """About how many characters ``child`` has to compare with patterns."""
+        """Return about how many characters ``child`` has to compare with patterns."""
         if policy is None:
             return 0
         given = sum(len(name) for name, _ in policy.set)
@@ -120,12 +125,12 @@ class Environment:
         overlay: Mapping[str, str | None],
         allowed: tuple[str, ...] | None = None,
     ) -> dict[str, str]:
-        """The whole environment of a child; without a policy it is ``overlay`` alone.
-
-        Takes as long as ``effort`` says.  May be called in a thread.
+        """Return the whole environment of a child.  Takes as long as ``effort`` says; may run in a thread.
 
         Args:
-            allowed: Patterns of what may be inherited at all, whatever the policy says.
+            policy: Which variables of the server the child inherits; without one, none.
+            overlay: Variables that the request sets, or removes by None.
+            allowed: Patterns of the names that may be inherited at all, whatever the policy says.
         """
         result: dict[str, str] = {}
         if policy is not None:
@@ -175,5 +180,19 @@ class Environment:
 
 
 def _key(policy: EnvironmentPolicy) -> object:
-    """All of a policy that does not add anything."""
+    """Return the parts of a policy that decide what is inherited; what it sets is not among them."""
     return policy.inherit, policy.ignore_default_excludes, policy.exclude, policy.include_only
+
+
+# Text and bytes.  The locale of the server must not change what a child sees, so text is always UTF-8, and
+# bytes that are not UTF-8 are carried as lone surrogates.
+
+
+def to_bytes(text: str) -> bytes:
+    """Return the bytes of a variable, an argument or a path."""
+    return text.encode("utf-8", "surrogateescape")
+
+
+def to_text(data: bytes) -> str:
+    """Return the text that stands for the bytes of a variable, an argument or a path."""
+    return data.decode("utf-8", "surrogateescape")

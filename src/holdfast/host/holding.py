@@ -1,4 +1,4 @@
-"""Who holds our files open at their other end, and whether they are at work."""
+"""Which processes hold the other end of our pipes and terminals open, and whether they are at work."""
 
 from __future__ import annotations
 
@@ -11,44 +11,45 @@ from collections.abc import Iterable, Iterator, Sequence
 
 from holdfast.value import value
 
-from .look import Look
-from .tree import family, stat_of, threads_of
+from .tree import Look, family, stat_of, threads_of
 
 _MOST_HOLDERS = 64
-"""Processes that are named as holders of an output."""
+"""The most processes that are named as holders of an output."""
 
 _STANDARD = ("1", "2", "0")
-"""Where a holder nearly always has it open."""
+"""The descriptors under which a holder nearly always has it open."""
 
 _UNKNOWN = 64
-"""Descriptors of a process that nobody knows the number of: more than a glance may look at."""
+"""How many descriptors a process counts for if the kernel does not say: more than a glance may look at."""
 
 _TIOCGPTN = 0x80045430
 _PTS = 136
-"""The device number, the first part of it, of terminals."""
+"""The major device number of terminals."""
 
 _STATE = re.compile(rb"^State:\t(.)", re.MULTILINE)
 _SWITCHES = re.compile(rb"^(?:non)?voluntary_ctxt_switches:\t(\d+)", re.MULTILINE)
 
 _AT_WORK = b"RD"
-"""States of a thread that runs, waits for a processor, or waits for a disk."""
+"""States of a thread that runs or waits for a processor (R), or waits for a disk (D)."""
 
 
 @value
 class Ends:
-    """The other ends of some of our files, as the kernel names them."""
+    """The other ends of some of our pipes and terminals, as the kernel names them."""
 
     names: frozenset[str]
+    """What ``readlink`` returns for a descriptor of such an end."""
     terminals: frozenset[int]
+    """Device numbers of terminals: who has one as its own terminal may have it open as ``/dev/tty``."""
 
 
 def ends_of(files: Iterable[int]) -> Ends:
-    """What others have open who hold the other ends of ``files``."""
+    """Return what a process has open that holds the other end of one of our ``files``."""
     names, terminals = set(), set()
     for fd in files:
         number = _terminal_number(fd)
         if number is None:
-            with contextlib.suppress(OSError):  # Who holds it is good to know, and no more.
+            with contextlib.suppress(OSError):  # Who holds it is good to know, but nothing depends on it.
                 names.add(os.readlink(f"/proc/self/fd/{fd}"))
         else:
             names.add(f"/dev/pts/{number}")
@@ -57,21 +58,21 @@ def ends_of(files: Iterable[int]) -> Ends:
 
 
 def _terminal_number(fd: int) -> int | None:
-    """The number of the terminal whose far side ``fd`` is, if it is one."""
+    """Return the number of a terminal, given the descriptor of its master side; None for anything else."""
     with contextlib.suppress(OSError):
         number: int = struct.unpack("i", fcntl.ioctl(fd, _TIOCGPTN, bytes(4)))[0]
         return number
     return None
 
 
-# Who holds them.
+# The processes that hold an end.
 
 
 def holders(pids: Sequence[int], ends: Ends, look: Look | None = None) -> list[int]:
-    """Who of ``pids`` has one of ``ends`` open, as far as ``look`` goes."""
+    """Return which of the processes ``pids`` have one of ``ends`` open, as far as ``look`` allows."""
     look = look or Look()
     found: set[int] = set()
-    # First for all of them where it costs least.
+    # First look at the standard files of all processes, where it costs least.
     for files in (_standard_files, _other_files):
         for pid in pids:
             if len(found) < _MOST_HOLDERS and pid not in found and _holds(pid, files(pid, look), ends):
@@ -80,6 +81,7 @@ def holders(pids: Sequence[int], ends: Ends, look: Look | None = None) -> list[i
 
 
 def _holds(pid: int, files: Iterable[str], ends: Ends) -> bool:
+    """Whether one of the open files of a process is one of ``ends``."""
     for name in files:
         if name in ends.names:
             return True
@@ -91,6 +93,7 @@ def _holds(pid: int, files: Iterable[str], ends: Ends) -> bool:
 
 
 def _standard_files(pid: int, look: Look) -> Iterator[str]:
+    """Yield the names of a process's standard files."""
     for number in _STANDARD:
         if look.take():
             with contextlib.suppress(OSError):
@@ -98,8 +101,9 @@ def _standard_files(pid: int, look: Look) -> Iterator[str]:
 
 
 def _other_files(pid: int, look: Look) -> Iterator[str]:
+    """Yield the names of all files of a process but the standard ones."""
     try:
-        # Kernels before 6.2 do not say how many there are.
+        # The size is the number of descriptors.  Kernels before 6.2 say 0.
         if not look.take(os.stat(f"/proc/{pid}/fd").st_size or _UNKNOWN):
             return
         numbers = os.listdir(f"/proc/{pid}/fd")
@@ -113,36 +117,36 @@ def _other_files(pid: int, look: Look) -> Iterator[str]:
 
 
 def _files(pid: int, look: Look) -> Iterator[str]:
+    """Yield the names of all open files of a process, the standard ones first."""
     yield from _standard_files(pid, look)
     yield from _other_files(pid, look)
 
 
-# Whether they are at work.
+# Whether those processes are at work.
 
 
 @value
 class Pulse:
-    """What those who hold an output open were doing at one moment."""
+    """What the processes that hold an output open were doing at one moment."""
 
     at_work: bool
-    """Whether one of them runs, or would if it had a processor or a disk had answered."""
+    """Whether a thread of them runs, or waits for a processor or a disk."""
     switches: dict[int, int]
-    """How often each thread of them was taken from a processor."""
+    """How often each of their threads was taken from a processor; it grows with any work."""
     known: bool
-    """Whether all of them were looked at."""
+    """Whether all of them were looked at, within the bounds of the look."""
 
     def is_quiet_since(self, before: Pulse | None) -> bool:
-        """Whether none of them is at work or was since ``before``."""
+        """Whether none of the processes is at work, or was at work since ``before``."""
         if not self.known or self.at_work:
             return False
         return not self.switches or (before is not None and self.switches == before.switches)
 
 
 def pulse(root: int, ends: Ends, look: Look | None = None) -> Pulse:
-    """What those below ``root`` do who have one of ``ends`` open, and everybody below them.
+    """Return what processes below ``root`` do that have one of ``ends`` open, and those below such processes.
 
-    A shell that waits for a command says something when that has ended, so it is as
-    quiet as the command.
+    The latter count because a shell that waits for a command may write when the command has ended.
     """
     look = look or Look()
     concerned: set[int] = set()
@@ -160,12 +164,12 @@ def pulse(root: int, ends: Ends, look: Look | None = None) -> Pulse:
 
 
 def _thread(pid: int, thread: int, look: Look) -> tuple[bytes, int]:
-    """The state of a thread, and how often it was taken from a processor."""
+    """Return the state of a thread, and how often it was taken from a processor."""
     try:
         with open(f"/proc/{pid}/task/{thread}/status", "rb", buffering=0) as file:
             text = file.read() or b""
     except OSError as error:
         look.failed(error)
-        return b"X", 0  # It has ended meanwhile, unless there was no room for a look.
+        return b"X", 0  # The thread has ended, unless the host is short of descriptors.
     state = _STATE.search(text)
     return state[1] if state else b"X", sum(map(int, _SWITCHES.findall(text)))

@@ -1,4 +1,4 @@
-"""What the host is like, for clients who ask."""
+"""Facts about this host, for clients that ask: its shell, its directories, an identifier."""
 
 from __future__ import annotations
 
@@ -9,15 +9,15 @@ import pwd
 from holdfast import __version__
 from holdfast.model import HostInfo
 
+from .environ import to_text
 from .spawn import login_shell
-from .text import to_text
 
 
 def own_environment() -> dict[str, str]:
-    """The server's environment, whatever bytes are in it.
+    """Return the server's environment, as text that stands for its bytes.
 
-    Without a locale in it the interpreter sets one for itself, which is nobody's
-    wish for our children: what the kernel was given does not have it.
+    If it has no locale, the interpreter sets ``LC_CTYPE`` for itself.  Children must not inherit that, so
+    it is left out unless the kernel shows that the server was started with it.
     """
     variables = dict(os.environb)
     if b"LC_CTYPE" in variables:
@@ -28,7 +28,7 @@ def own_environment() -> dict[str, str]:
 
 
 def host_info() -> HostInfo:
-    """Facts about this host, as they are now."""
+    """Return facts about this host, as they are now."""
     cwd = to_text(os.getcwdb())
     environment = own_environment()
     temp = environment.get("TMPDIR")
@@ -45,6 +45,7 @@ def host_info() -> HostInfo:
 
 
 def _home(environment: dict[str, str]) -> str | None:
+    """Return the home directory of the server's user; None if nothing names an absolute one."""
     home = environment.get("HOME")
     if not home:
         try:
@@ -55,7 +56,7 @@ def _home(environment: dict[str, str]) -> str | None:
 
 
 def _provider() -> str:
-    """Derived from the machine's own identifier, which itself is not given away."""
+    """Return an identifier of this host: a digest of the machine's own one, which clients must not learn."""
     machine = b""
     for path in ("/etc/machine-id", "/var/lib/dbus/machine-id"):
         try:
@@ -64,7 +65,7 @@ def _provider() -> str:
             break
         except OSError:
             continue
-    import hashlib  # Late: not everybody asks who we are.
+    import hashlib  # Late: most programs never ask for this.
 
     digest = hashlib.sha256(b"holdfast provider\0" + (machine or os.uname().nodename.encode()))
     return f"sha256:{digest.hexdigest()}"

@@ -1,8 +1,8 @@
 """The messages between the server and a shim: their table, and how they are read and written (pure).
 
-The table is the one source of these numbers and layouts: ``docs/generate.py`` writes
-``native/messages.h`` from it, and a test fails where the two differ.  A text behind a
-name becomes its comment there.  Flags are plain numbers, because every start combines some.
+The table is the one source of these numbers and layouts: ``docs/generate.py`` writes ``native/messages.h``
+from it, and a test fails where the two differ.  The text behind a name becomes its comment there.  Flags are
+plain numbers and not enums, because every start combines some.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from holdfast.sandbox import Denial
 from holdfast.value import value
 
 if TYPE_CHECKING:
-    from .sandbox.cage import Cage
+    from .sandbox.confinement import Confinement
 
 
 VERSION = 3
@@ -197,21 +197,23 @@ REPORT_MOST = _REPORT.size + max(OP_MOST + SUBJECT_MOST, SURVIVORS_MOST * _PID.s
 
 @value
 class Report:
-    """A report of a shim."""
+    """A report of a shim, read from its bytes."""
 
     news: News
     value: int = 0
-    """A pid, an error number, an exit status or a signal's number."""
+    """A pid, an error number, an exit code or the number of a signal; ``news`` says which."""
     detail: int = 0
+    """A ``StartStage`` with ``FAILED``, the bits of ``ExitFlag`` with ``EXITED``."""
     shim: int = 0
-    """The shim's pid, with ``STARTED``."""
+    """The pid of the shim, with ``STARTED``."""
     usage: Usage | None = None
     pids: Sequence[int] = ()
+    """The survivors of a kill, with ``SURVIVORS``."""
     denial: Denial | None = None
 
     @staticmethod
     def read(data: bytes) -> Report:
-        """What a shim has sent."""
+        """Return the report in a message of a shim."""
         what, value, detail, shim, user, system, peak = _REPORT.unpack_from(data)
         if what == News.DENIAL.value:
             op, _, subject = data[_REPORT.size :].partition(b"\0")
@@ -221,15 +223,17 @@ class Report:
 
     @property
     def stage(self) -> StartStage:
+        """Where the start failed, with ``FAILED``."""
         return StartStage(self.detail)
 
     @property
     def by_signal(self) -> bool:
+        """Whether a signal has ended the command, with ``EXITED``."""
         return bool(self.detail & ExitFlag.BY_SIGNAL)
 
     @property
     def alone(self) -> bool:
-        """Whether the command has left nobody behind."""
+        """Whether the command has left no process behind, with ``EXITED``."""
         return bool(self.detail & ExitFlag.ALONE)
 
 
@@ -238,25 +242,30 @@ LOST = Report(News.LOST)
 
 @value
 class StartOrder:
-    """What a shim is to start."""
+    """An order to start a command, in the form that a shim needs."""
 
     cwd: bytes
     program: bytes
     argv: Sequence[bytes]
     env: Sequence[bytes]
     path: bytes | None = None
-    """Where to look for ``program``; without it ``program`` is a file."""
+    """The directories in which the shim searches for ``program``; None if that is a path."""
     terminal: bool = False
-    """Whether it is handed one terminal, and not pipes."""
+    """Whether the shim gets one terminal for all three standard files."""
     stdin: bool = False
+    """Whether the shim gets a pipe for standard input."""
     limits: Sequence[tuple[int, int, int]] = ()
-    """Resource, soft limit, hard limit."""
+    """A resource, its soft limit and its hard limit each."""
     groups: Sequence[bytes] = ()
     """Directories of control groups that the command enters."""
-    cage: Cage | None = None
+    confinement: Confinement | None = None
+    """What keeps the command in its sandbox, if it runs in one."""
 
     def encode(self) -> tuple[bytes, bytes]:
-        """The head, to which the caller may add ``StartFlag.IN_FILE``, and what follows it."""
+        """Return the head of the message, and the body.
+
+        A body that is too long for a message goes into a file, and the head has ``StartFlag.IN_FILE``.
+        """
         texts = [self.cwd]
         flags = StartFlag.HAS_STDIN if self.stdin else 0
         if self.terminal:
@@ -268,14 +277,14 @@ class StartOrder:
             texts.append(self.path)
         body = b"".join(_LIMIT.pack(*limit) for limit in self.limits)
         sandbox = 0, 0, 0
-        if self.cage is not None:
-            flags |= _sandbox_flags(self.cage)
-            if self.cage.wrapper is not None:
-                texts.append(self.cage.wrapper)
-            texts += self.cage.masks
-            texts += self.cage.rules
-            body += self.cage.filter
-            sandbox = len(self.cage.filter), len(self.cage.masks), len(self.cage.rules)
+        if self.confinement is not None:
+            flags |= _sandbox_flags(self.confinement)
+            if self.confinement.wrapper is not None:
+                texts.append(self.confinement.wrapper)
+            texts += self.confinement.masks
+            texts += self.confinement.rules
+            body += self.confinement.filter
+            sandbox = len(self.confinement.filter), len(self.confinement.masks), len(self.confinement.rules)
         texts += self.argv
         texts += self.env
         texts.append(b"")
@@ -286,28 +295,29 @@ class StartOrder:
         return _ORDER.pack(OrderKind.START, flags, *counts, len(body), *sandbox), body
 
 
-def _sandbox_flags(cage: Cage) -> int:
+def _sandbox_flags(confinement: Confinement) -> int:
+    """Return the bits of ``StartFlag`` that describe a confinement."""
     return (
         StartFlag.CONFINED
-        | (StartFlag.RULESET if cage.ruleset is not None else 0)
-        | (StartFlag.WRAPPED if cage.wrapper is not None else 0)
-        | (StartFlag.WITNESS if cage.witness else 0)
-        | (StartFlag.GUARD if cage.guard else 0)
-        | (StartFlag.POWERLESS if cage.powerless else 0)
-        | (StartFlag.DOMAIN if cage.domain else 0)
-        | (StartFlag.NETWORK if cage.network else 0)
+        | (StartFlag.RULESET if confinement.ruleset is not None else 0)
+        | (StartFlag.WRAPPED if confinement.wrapper is not None else 0)
+        | (StartFlag.WITNESS if confinement.witness else 0)
+        | (StartFlag.GUARD if confinement.guard else 0)
+        | (StartFlag.POWERLESS if confinement.powerless else 0)
+        | (StartFlag.DOMAIN if confinement.domain else 0)
+        | (StartFlag.NETWORK if confinement.network else 0)
     )
 
 
 def release(*, quietly: bool) -> bytes:
-    """The command's number is no longer needed."""
+    """Return the order to reap the command; if ``quietly``, the shim does not report an empty tree."""
     return _ORDER.pack(OrderKind.RELEASE, ReleaseFlag.QUIETLY if quietly else 0, *[0] * 8)
 
 
 def signal(number: int) -> bytes:
-    """Send a signal to the command's group."""
+    """Return the order to send a signal to the command's group."""
     return _ORDER.pack(OrderKind.SIGNAL, number, *[0] * 8)
 
 
 KILL = _ORDER.pack(OrderKind.KILL, *[0] * 9)
-"""End the tree."""
+"""The order to kill the whole tree."""

@@ -1,4 +1,4 @@
-"""Terminals: open one, resize it."""
+"""Pseudoterminals: opening one, resizing it, and the character that ends its input."""
 
 from __future__ import annotations
 
@@ -17,10 +17,10 @@ _TIOCSWINSZ = 0x5414
 
 
 def open_terminal(size: Size) -> tuple[int, int]:
-    """A new terminal: the descriptors of our side, which does not block, and of the child's.
+    """Open a new terminal.  Return the descriptors of our side, which does not block, and of the child's.
 
-    The child is handed the descriptor and no path: the path may lead to another's
-    terminal by the time the child runs.
+    The child gets a descriptor and not a path, because the path may lead to another terminal by the time
+    the child runs.
     """
     master = os.open("/dev/ptmx", os.O_RDWR | os.O_NOCTTY | os.O_CLOEXEC | os.O_NONBLOCK)
     try:
@@ -34,11 +34,11 @@ def open_terminal(size: Size) -> tuple[int, int]:
 
 
 def end_of_file(master: int) -> bytes:
-    """The character that means the end of input to the terminal, as its user has set it."""
+    """Return the character that means the end of input to a terminal, as its settings are now."""
     character: bytes = termios.tcgetattr(master)[6][termios.VEOF]
     return character
 
 
 def resize(master: int, size: Size) -> None:
-    """Set the size; the kernel tells the foreground group with SIGWINCH."""
+    """Set the size of a terminal.  The kernel sends SIGWINCH to its foreground group."""
     fcntl.ioctl(master, _TIOCSWINSZ, struct.pack("HHHH", size.rows, size.cols, 0, 0))

@@ -1,6 +1,6 @@
-"""The server's side of the fork server and its shims: where shims come from, and the socket of one.
+"""The server's side of the fork server and its shims: how shims are made, and the socket to each.
 
-The other side is the program in ``native``: ``fork_server.c`` says what it is for, ``shim.c`` what a shim is.
+The other side is the program in ``native``.  ``fork_server.c`` and ``shim.c`` say what it does.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from collections.abc import Sequence
 
 from holdfast.errors import HostUnfit
 
-from . import proc
+from . import tree
 from .orders import INLINE_MOST, KILL, LOST, REPORT_MOST, VERSION, Report, StartOrder, release, signal
 
 PROGRAM = os.path.join(os.path.dirname(os.path.abspath(__file__)), "fork_server")
@@ -28,22 +28,22 @@ _FIX = (
 )
 
 _SOCKET = 3
-"""The fork server's descriptor for its end."""
+"""The descriptor under which the fork server has its end of the socket."""
 
 _READY = 10.0
-"""Seconds that a fork server may take to be ready; it takes milliseconds."""
+"""Seconds that a fork server may take until it is ready.  It takes milliseconds, unless the host is busy."""
 
 _MOST_IDLE = 32
-"""Shims that wait for a command while others have one; without any, one is kept."""
+"""Shims that are kept for the next commands while others run; if no command runs, one is kept."""
 
 _TRIES = 10
-"""Attempts to send an order before the shim is disconnected: the system may be short of memory."""
+"""Attempts to send an order.  After that the shim is disconnected: the host is short of memory."""
 
 _LOOK = os.WEXITED | os.WNOHANG | os.WNOWAIT
-"""Who has ended, without reaping it."""
+"""Options of ``waitid`` that find an ended child without reaping it."""
 
 _UNFIT = (errno.ENOENT, errno.EACCES, errno.EPERM, errno.ENOEXEC, errno.ENOTDIR, errno.ELIBBAD)
-"""What the system says of a program that is missing, or made for another machine."""
+"""Errors of the system about a program that is missing, or made for another machine."""
 
 
 class Shim:
@@ -56,11 +56,11 @@ class Shim:
         self._socket = end
 
     def fileno(self) -> int:
-        """The socket, which is readable when a report has come."""
+        """Return the socket, which is readable when a report has come."""
         return self._socket.fileno()
 
     def is_waiting(self) -> bool:
-        """Whether the shim runs and has sent nothing: somebody may have killed it while it had no command."""
+        """Whether the shim runs and has sent nothing.  Somebody may kill it while it has no command."""
         try:
             self._socket.recv(1, socket.MSG_PEEK)
         except BlockingIOError:
@@ -70,16 +70,17 @@ class Shim:
         return False
 
     def start(self, order: StartOrder, files: Sequence[int]) -> None:
-        """Order a command, with ``files`` as its standard files, or with one terminal for all three.
+        """Order the shim to start a command.  A report follows, ``STARTED`` or ``FAILED``.
 
-        ``STARTED`` or ``FAILED`` follows.
+        Args:
+            files: The standard files of the command, or one terminal for all three; the caller closes them.
 
         Raises:
             OSError: The order cannot be sent, for want of memory or descriptors.
         """
         head, body = order.encode()
-        if order.cage is not None and order.cage.handed is not None:
-            files = [*files, order.cage.handed.fileno()]
+        if order.confinement is not None and order.confinement.handed is not None:
+            files = [*files, order.confinement.handed.fileno()]
         if len(body) <= INLINE_MOST:
             self._send(head + body, files)
             return
@@ -93,22 +94,22 @@ class Shim:
             os.close(fd)
 
     def release(self, *, quietly: bool = False) -> None:
-        """Let the shim reap the command: its pid is not needed.  ``EMPTY`` follows, unless ``quietly``."""
+        """Let the shim reap the command.  ``EMPTY`` follows, unless ``quietly``."""
         self._send(release(quietly=quietly))
 
     def kill(self) -> None:
-        """Kill the whole tree.  ``EMPTY`` follows, or ``SURVIVORS``."""
+        """Order the shim to kill the whole tree.  ``EMPTY`` follows, or ``SURVIVORS``."""
         self._send(KILL)
 
     def signal(self, number: int) -> None:
-        """Send a signal to the command's group.  After ``release``, too, it reaches nobody else."""
+        """Have the shim send a signal to the command's group, and to nobody else, also after ``release``."""
         self._send(signal(number))
 
     def is_there(self) -> bool:
         """Whether the shim has not ended.
 
-        Until then nobody else gets its pid, nor that of the command, which it does not
-        reap before ``release`` or ``kill``.
+        As long as it has not, no other process gets its pid, nor that of the command, which the shim does
+        not reap before ``release`` or ``kill``.
         """
         if self._socket.fileno() < 0:
             return False
@@ -119,56 +120,60 @@ class Shim:
     def _send(self, data: bytes, files: Sequence[int] = ()) -> None:
         extra = [(socket.SOL_SOCKET, socket.SCM_RIGHTS, array("i", files))] if files else []
         if self._socket.fileno() < 0:
-            return  # It was closed.
+            return  # Somebody has called ``close``.
         for _ in range(_TRIES):
             try:
                 self._socket.sendmsg([data], extra)
             except ConnectionError:
-                return  # It has ended, and ``receive`` reports that.
+                return  # The shim has ended, and ``receive`` reports that.
             except OSError:
                 if files:
                     raise
             else:
                 return
-        # It must not go on without the order: it kills its tree now, and ``receive`` reports that it is lost.
+        # The shim must not go on without the order.  Disconnected, it kills its tree, and ``receive`` reports
+        # that it is lost.
         with contextlib.suppress(OSError):
             self._socket.shutdown(socket.SHUT_RDWR)
 
     def receive(self) -> Report | None:
-        """The next report; None if none has come, ``LOST`` if the shim has ended."""
+        """Return the next report; None if none has come, ``LOST`` if the shim has ended."""
         try:
             data = self._socket.recv(REPORT_MOST)
         except ConnectionError:
             return self._last_report()
         except OSError:
-            return None  # There is none, or no memory for it at this moment.
+            return None  # No report has come, or the host is short of memory at this moment.
         return Report.read(data) if data else LOST
 
     def _last_report(self) -> Report:
-        """What a shim sent that ended without reading all its orders: the kernel reports the latter first."""
+        """Return the report that a shim sent before it ended; ``LOST`` if it sent none.
+
+        If the shim had not read all its orders, the kernel returns an error first, and the report only then.
+        """
         with contextlib.suppress(OSError):
             if data := self._socket.recv(REPORT_MOST):
                 return Report.read(data)
         return LOST
 
     def close(self) -> None:
-        """Close the socket; the shim kills what is left of its tree, and ends.  May be called twice."""
+        """Close the socket.  The shim kills what is left of its tree, and ends.  May be called twice."""
         self._socket.close()
 
 
 NO_SHIM = Shim(socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET))
-"""In place of the shim of a child that has returned it to the fork server."""
+"""Stands for the shim of a child that has given its own one back."""
 NO_SHIM.close()
 
 
 class ForkServer:
-    """The program that makes shims, started with the first one; and the shims that wait for a command."""
+    """The program that makes shims, and the shims that wait for a command."""
 
     def __init__(self, *, files_limit: tuple[int, int] | None = None, program: str = PROGRAM) -> None:
         """
         Args:
-            files_limit: The limit of open files for children, where ours was raised.
-            program: The file to run.
+            files_limit: The soft and hard limit of open files for children, if the server has raised its own.
+            program: The path of the fork server.
         """
         self._arguments = [] if files_limit is None else [str(number) for number in files_limit]
         self._program = program
@@ -178,16 +183,16 @@ class ForkServer:
         self._pid = 0
 
     def open(self) -> None:
-        """Start the fork server, if it does not run.
+        """Start the fork server, if it does not run.  Waits until it is ready.
 
         Raises:
-            HostUnfit: Its program is missing or not made for this host, or its shims could not end
-                what they start.
-            OSError: The system would not start it now.
+            HostUnfit: The program is missing or not made for this host, or ``/proc`` does not show our
+                processes, so that shims could not end what they start.
+            OSError: The system cannot start it now.
         """
         if self._socket is not None:
             return
-        proc.check()
+        tree.check_proc()
         ours, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
         try:
             self._pid = self._launch(theirs.fileno())
@@ -206,7 +211,7 @@ class ForkServer:
             raise
 
     def _check_version(self) -> None:
-        """Wait for the first byte of the fork server, which is the version of its messages."""
+        """Wait for the first byte of the fork server, and check that it is the version of our messages."""
         assert self._socket is not None
         self._socket.settimeout(_READY)
         try:
@@ -220,21 +225,22 @@ class ForkServer:
         self._socket.settimeout(None)
 
     def _launch(self, end: int) -> int:
+        """Start the program with its end of the socket; return its pid."""
         nowhere = [(os.POSIX_SPAWN_OPEN, number, os.devnull, os.O_RDWR, 0) for number in range(3)]
         return os.posix_spawn(
             self._program,
             [self._program, *self._arguments],
             {},
-            # In this order: the end may have a number that is to become another file.
+            # The end comes first: it may have a number that is to become a standard file.
             file_actions=[(os.POSIX_SPAWN_DUP2, end, _SOCKET), *nowhere],
         )
 
     def shim(self) -> Shim:
-        """A shim without a command, most often one that was ready.
+        """Return a shim without a command, most often one that was ready.
 
         Raises:
-            HostUnfit: There can be none on this host.
-            OSError: There can be none now.
+            HostUnfit: No shim can be made on this host.
+            OSError: The system cannot make one now.
         """
         shim = None
         while self._idle and shim is None:
@@ -245,7 +251,7 @@ class ForkServer:
         shim = shim or self._make()
         self._busy += 1
         if self._busy > 1:
-            # Alone, a command is followed by the next when its shim is free again.
+            # A command that runs alone needs no second shim: the next command gets its shim.
             self.prepare()
         return shim
 
@@ -253,14 +259,14 @@ class ForkServer:
         """Make a shim for the next command, if none is ready.
 
         Raises:
-            HostUnfit: There can be none on this host.
+            HostUnfit: No shim can be made on this host.
         """
         if not self._idle:
-            with contextlib.suppress(OSError):  # Whoever needs the shim gets the error.
+            with contextlib.suppress(OSError):  # The start that needs the shim gets the error.
                 self._idle.append(self._make())
 
     def take_back(self, shim: Shim, *, usable: bool) -> None:
-        """Take the shim of a command that is over.  It is kept for another command, if ``usable``."""
+        """Take the shim of a command that is over.  If ``usable``, it is kept for another command."""
         self._busy -= 1
         if usable and self._socket is not None and len(self._idle) < _MOST_IDLE:
             self._idle.append(shim)
@@ -270,6 +276,7 @@ class ForkServer:
             self._idle.pop().close()
 
     def _make(self) -> Shim:
+        """Have the fork server make a shim; return our end of the socket to it."""
         ours, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
         try:
             self._admit(theirs.fileno())
@@ -281,6 +288,7 @@ class ForkServer:
         return Shim(ours)
 
     def _admit(self, end: int) -> None:
+        """Send the fork server a shim's end of a socket.  A fork server that was killed is started again."""
         extra = [(socket.SOL_SOCKET, socket.SCM_RIGHTS, array("i", [end]))]
         for _ in range(2):
             self.open()
@@ -288,11 +296,11 @@ class ForkServer:
             try:
                 self._socket.sendmsg([b"\0"], extra, socket.MSG_DONTWAIT)
             except BlockingIOError:
-                # So many requests wait that somebody must have stopped it.
+                # So many requests wait that somebody must have stopped the fork server.
                 os.kill(self._pid, signals.SIGCONT)
                 raise
             except ConnectionError:
-                self._shut()  # Somebody has killed it: another one takes its place.
+                self._shut()  # Somebody has killed the fork server: another one takes its place.
             else:
                 return
         raise OSError("the fork server does not run")
@@ -300,10 +308,9 @@ class ForkServer:
     def adopt(self) -> None:
         """Reap orphans that have become our children.  For a server that is process 1 of a container.
 
-        The shims of a killed fork server are such, and then the tree of a killed shim.
-        None of them can be in our session: they, or somebody above them, made a session
-        of their own.  What we have started ourselves is in our session, but for the fork
-        server, and is left to whoever waits for it.
+        Such orphans are the shims of a killed fork server, and the tree of a killed shim.  None of them is
+        in our session, because they or a process above them made a session of their own.  Our own children
+        are in our session, except for the fork server, and are left to whoever waits for them.
         """
         with contextlib.suppress(ChildProcessError, ProcessLookupError):
             while (ended := os.waitid(os.P_ALL, 0, _LOOK)) is not None:
@@ -316,7 +323,7 @@ class ForkServer:
                     return
 
     def _adopt_all(self) -> None:
-        """Reap by a list of children, while one of our own waits to be reaped and hides the others."""
+        """Reap orphans by a list of children: an ended child of our own hides them from ``waitid``."""
         with contextlib.suppress(OSError), open("/proc/thread-self/children", "rb") as file:
             for pid in map(int, file.read().split()):
                 with contextlib.suppress(ChildProcessError, ProcessLookupError):
@@ -324,21 +331,22 @@ class ForkServer:
                         os.waitpid(pid, os.WNOHANG)
 
     def close(self) -> None:
-        """End the fork server.  Shims with a command run on until they are closed.  May be called twice."""
+        """End the fork server.  Shims that have a command run until they are closed.  May be called twice."""
         while self._idle:
             self._idle.pop().close()
         self._shut()
 
     def _shut(self) -> None:
+        """Close the socket to the fork server, and reap it."""
         if self._socket is not None:
             self._socket.close()
             self._socket = None
-            with contextlib.suppress(ChildProcessError):  # Somebody else has reaped it.
+            with contextlib.suppress(ChildProcessError):  # Other code of this program has reaped it.
                 if not os.waitpid(self._pid, os.WNOHANG)[0]:
-                    os.kill(self._pid, signals.SIGKILL)  # Whatever it is busy with.
+                    os.kill(self._pid, signals.SIGKILL)  # It may be stopped, or busy.
                     os.waitpid(self._pid, 0)
 
 
 def compiled() -> str | None:
-    """The program of the fork server; None if it is missing or must not be run."""
+    """Return the path of the compiled fork server; None if it is missing or not executable."""
     return PROGRAM if os.access(PROGRAM, os.X_OK) else None

@@ -1,51 +1,50 @@
-"""Start a program: its files, its directory, its variables, its name.
+"""Starts programs: what a shim is ordered to start, with which files, and why a start failed.
 
-The server itself is never forked: a shim starts the program, and this hands
-it what it needs.  A start that is stuck, on a stalled disk say, holds up
-nobody: here nothing waits but for the fork server, once, when it is started.
+The server itself is never forked: a shim starts the program.  A start that is stuck, for example on a stalled
+disk, holds up nobody.  Nothing here waits, except once for the fork server when it is started.
 """
 
 from __future__ import annotations
 
 import contextlib
+import errno
 import os
 import pwd
 from collections.abc import Iterable, Mapping
 from functools import cache, partial
 from typing import TYPE_CHECKING
 
-from holdfast.errors import Fault, HostUnfit, SpawnFailed
+from holdfast.errors import Fault, HostUnfit, ProgramSearch, SpawnFailed
 from holdfast.model import Size, Spec, Stream
 from holdfast.sandbox import Guarantees
 from holdfast.value import replace
 
 from .child import ShimChild
-from .environ import Environment
-from .failure import diagnosis, failed, refusal
-from .groups import Group, Groups
-from .limits import Kept, resource_limits
-from .orders import Report, StartOrder
+from .environ import Environment, to_bytes
+from .limits import Group, Groups, Kept, resource_limits
+from .orders import News, Report, StartOrder, StartStage
 from .pty import open_terminal
 from .shim import ForkServer
-from .text import to_bytes
 
 if TYPE_CHECKING:
-    from .sandbox.cage import Cage
-    from .sandbox.ladder import Ladder
-    from .sandbox.search import Search
+    from .sandbox.confinement import Confinement, Confiner
+    from .sandbox.search import PolicySearch
 
 DEFAULT_PATH = b"/usr/local/bin:/bin:/usr/bin"
-"""For a child whose environment has no PATH at all."""
+"""Where the program of a child is searched for whose environment has no PATH."""
 
 _SAID_MOST = 1000
-"""Bytes of an explanation that are passed on."""
+"""Bytes of what bubblewrap says about its failure that are passed on."""
 
 _NOWHERE = b"/dev/null"
-"""As a PATH: nothing is ever found below it."""
+"""A PATH on which nothing is ever found."""
+
+_SYSTEM = (errno.EAGAIN, errno.ENOMEM, errno.EMFILE, errno.ENFILE, errno.ENOSPC)
+"""Errors of a system that is short of something.  They are never about what was asked for."""
 
 
 class Spawner:
-    """Starts children, one call each."""
+    """Starts children.  Implements ``engine.children.Children``."""
 
     def __init__(
         self,
@@ -53,66 +52,71 @@ class Spawner:
         fork_server: ForkServer | None = None,
         *,
         groups: Groups | None = None,
-        ladder: Ladder | None = None,
+        confiner: Confiner | None = None,
     ) -> None:
         """
         Args:
-            environment: What children inherit.
-            fork_server: Where their shims come from.
-            groups: Where limits can be kept for a whole tree.
-            ladder: What keeps sandboxes.
+            environment: Computes the variables of children.
+            fork_server: Makes their shims.
+            groups: Makes control groups, which keep limits for a whole tree.
+            confiner: Makes the confinements of sandboxed commands; without one, sandboxes are refused.
         """
         self._environment = environment
         self._fork_server = fork_server or ForkServer()
         self._groups = groups or Groups({})
-        self._given_ladder = ladder
+        self._given_confiner = confiner
 
     @property
-    def _ladder(self) -> Ladder:
-        if self._given_ladder is None:
-            # Late: most programs that run a command in themselves have no use for it.
-            from .sandbox.ladder import Ladder
+    def _confiner(self) -> Confiner:
+        if self._given_confiner is None:
+            # Late: most programs that run a command without a server need no sandbox.
+            from .sandbox.confinement import Confiner
 
-            self._given_ladder = Ladder(None, off=True)
-        return self._given_ladder
+            self._given_confiner = Confiner(None, off=True)
+        return self._given_confiner
 
     @property
     def tried_out(self) -> bool:
-        """Whether it is known what sandboxes are worth: until then ``guarantees`` waits."""
-        return self._ladder.tried_out
+        """Whether ``guarantees`` would answer at once."""
+        return self._confiner.tried_out
 
     @property
     def guarantees(self) -> Guarantees:
-        """What sandboxes are worth on this host."""
-        return self._ladder.guarantees
+        """What sandboxes are worth on this host.  Waits until the sandbox backends are tried out."""
+        return self._confiner.guarantees
 
     def effort(self, spec: Spec) -> int:
-        """How much there is to compare until its variables are known, in characters."""
+        """Return how much work it is to compute the variables of ``spec``, in characters to compare."""
         return self._environment.effort(spec.env_policy, spec.variables)
 
     def settle(self, spec: Spec) -> Spec:
-        """Replace the policy of a spec by the variables that it comes to.  May be called in a thread."""
+        """Return ``spec`` with its variables in place of their policy.  May be called in a thread."""
         env = self._environment.child(spec.env_policy, spec.env, spec.variables)
         return replace(spec, env=env, env_policy=None)
 
-    def cage(self, spec: Spec, search: Search | None = None) -> Cage | None:
-        """What the sandbox of ``spec`` comes to.  It asks the disk, for as long as ``search`` allows.
+    def confine(self, spec: Spec, search: PolicySearch | None = None) -> Confinement | None:
+        """Return the confinement that keeps the sandbox of ``spec``; None if it has no sandbox.
+
+        It asks the disk, for as long as ``search`` allows.  May be called in a thread.
 
         Raises:
-            BadRequest: It makes no sense.
+            BadRequest: The sandbox makes no sense.
             LimitReached: There is too much to look for.
-            SandboxUnavailable: It cannot be kept.
+            SandboxUnavailable: The sandbox cannot be kept on this host.
         """
         if spec.sandbox is None:
             return None
         env = self._environment.child(spec.env_policy, spec.env, spec.variables)
-        return self._ladder.cage(spec.sandbox, env.get("TMPDIR"), search)
+        return self._confiner.confine(spec.sandbox, env.get("TMPDIR"), search)
 
-    def start(self, spec: Spec, cage: Cage | None = None) -> ShimChild:
-        """Ask for what ``spec`` says, in ``cage``; whether it runs is told by the child.
+    def start(self, spec: Spec, confinement: Confinement | None = None) -> ShimChild:
+        """Order a shim to start what ``spec`` says.  The first report of the child says whether it runs.
+
+        Args:
+            confinement: What ``confine`` has returned for this spec.
 
         Raises:
-            SpawnFailed: It cannot be; the error names what is at fault.
+            SpawnFailed: The order cannot be given.  The error names what is at fault.
         """
         ours: list[int] = []
         theirs: list[int] = []
@@ -120,7 +124,7 @@ class Spawner:
         try:
             env = self._environment.child(spec.env_policy, spec.env, spec.variables)
             group = self._groups.make(spec.terms.limits)
-            order, stdin, outputs = _order(spec, env, group, cage, ours, theirs)
+            order, stdin, outputs = _order(spec, env, group, confinement, ours, theirs)
             shim = self._fork_server.shim()
             try:
                 shim.start(order, theirs)
@@ -147,24 +151,24 @@ class Spawner:
             take_back=self._fork_server.take_back,
             group=group,
             limits=Kept(spec.terms.limits, frozenset() if group is None else self._groups.controllers),
-            caged=None if cage is None else cage.caged(),
+            confined_command=None if confinement is None else confinement.command(),
         )
 
     def close(self) -> None:
-        """Start nothing any more.  May be called twice."""
+        """Release everything that starts need.  Children that run are not affected.  May be called twice."""
         self._fork_server.close()
         self._groups.close()
-        if self._given_ladder is not None:
-            self._given_ladder.close()
+        if self._given_confiner is not None:
+            self._given_confiner.close()
 
 
 def _explain(
     spec: Spec, path: str | None, outputs: tuple[tuple[Stream, int], ...], report: Report
 ) -> SpawnFailed:
-    """Why it does not run; what the sandbox's own tools have said of it is in the output."""
+    """Return why a command does not run.  What bubblewrap said about it is in the output of the command."""
     said = b""
     if spec.sandbox is not None:
-        with contextlib.suppress(OSError):  # Nothing was said.
+        with contextlib.suppress(OSError):  # It said nothing.
             said = os.read(outputs[-1][1], _SAID_MOST)
     return diagnosis(spec, path, report, said.decode(errors="replace").strip())
 
@@ -173,11 +177,16 @@ def _order(
     spec: Spec,
     env: Mapping[str, str],
     group: Group | None,
-    cage: Cage | None,
+    confinement: Confinement | None,
     ours: list[int],
     theirs: list[int],
 ) -> tuple[StartOrder, int | None, tuple[tuple[Stream, int], ...]]:
-    """What to tell the shim, and our ends of the child's files."""
+    """Return the order for the shim, and our ends of the child's stdin and outputs.
+
+    Args:
+        ours: Gets the descriptors that we have to close if the start fails.
+        theirs: Gets the descriptors for the child, which we close in any case.
+    """
     try:
         argv, variables = _arguments(spec), _variables(spec, env)
         cwd, program = to_bytes(spec.cwd), to_bytes(spec.argv[0])
@@ -200,33 +209,35 @@ def _order(
         stdin=stdin is not None,
         limits=resource_limits(spec.terms.limits),
         groups=[] if group is None else group.directories(),
-        cage=cage,
+        confinement=confinement,
     )
     return order, stdin, outputs
 
 
 def _search_path(spec: Spec, env: Mapping[str, str]) -> bytes | None:
-    """Where the program is looked for; None if its name says where it is."""
+    """Return where the program is searched for; None if its name has a directory."""
     if "/" in spec.argv[0]:
         return None
     path = env.get("PATH")
     if path is not None:
         return to_bytes(path)
-    # A terminal's child is searched for in its own PATH only.
+    # The program of a terminal is searched for in the PATH of its own environment, and nowhere else.
     return DEFAULT_PATH if spec.terminal is None else _NOWHERE
 
 
 def _system_failure(spec: Spec, error: OSError) -> SpawnFailed:
+    """Return the error about a system that cannot give the order; ours have no number."""
     if error.errno is None:
         return refusal(spec, Fault.SYSTEM, "nursery", str(error))
     return failed(spec, Fault.SYSTEM, spec.argv[0], error.errno)
 
 
 def _terminal(size: Size, ours: list[int], theirs: list[int]) -> tuple[int, tuple[tuple[Stream, int], ...]]:
+    """Open a terminal; return our descriptors for its input and its output."""
     master, peer = open_terminal(size)
     ours.append(master)
     theirs.append(peer)
-    # A second descriptor, so that reading and writing can be watched apart.
+    # A second descriptor, so that the poller can watch reading and writing apart.
     writer = os.dup(master)
     ours.append(writer)
     return writer, ((Stream.PTY, master),)
@@ -235,6 +246,7 @@ def _terminal(size: Size, ours: list[int], theirs: list[int]) -> tuple[int, tupl
 def _pipes(
     spec: Spec, ours: list[int], theirs: list[int]
 ) -> tuple[int | None, tuple[tuple[Stream, int], ...]]:
+    """Open the pipes of a child; return our ends.  Without stdin, the shim gives it ``/dev/null``."""
     stdin = None
     if spec.stdin:
         stdin = _pipe(ours, theirs, child_reads=True)
@@ -244,7 +256,7 @@ def _pipes(
 
 
 def _pipe(ours: list[int], theirs: list[int], *, child_reads: bool) -> int:
-    """Our end of a new pipe, which does not block."""
+    """Open a pipe; return our end, which does not block."""
     reader, writer = os.pipe()
     child_end, our_end = (reader, writer) if child_reads else (writer, reader)
     ours.append(our_end)
@@ -254,11 +266,12 @@ def _pipe(ours: list[int], theirs: list[int], *, child_reads: bool) -> int:
 
 
 def _arguments(spec: Spec) -> list[bytes]:
+    """Return the arguments of the command, the first of which is the name it shall have."""
     argv = [to_bytes(argument) for argument in spec.argv]
     if not argv or not argv[0]:
         raise refusal(spec, Fault.PROGRAM, "", "the program's name is empty")
     if spec.arg0 is not None:
-        argv.append(argv[0])  # Checked with the rest, then no longer needed.
+        argv.append(argv[0])  # It is checked with the rest, and cut off again below.
         argv[0] = to_bytes(spec.arg0)
     if any(b"\0" in argument for argument in argv):
         raise refusal(spec, Fault.ARGUMENT, "argv", "an argument contains a NUL byte")
@@ -266,6 +279,7 @@ def _arguments(spec: Spec) -> list[bytes]:
 
 
 def _variables(spec: Spec, env: Mapping[str, str]) -> list[bytes]:
+    """Return the variables of the command as ``execve`` takes them; one with a terminal has ``SHELL``."""
     if spec.terminal is not None and "SHELL" not in env:
         env = {**env, "SHELL": login_shell()}
     # Sorted, so that the same request gives the same bytes.
@@ -277,7 +291,7 @@ def _variables(spec: Spec, env: Mapping[str, str]) -> list[bytes]:
 
 @cache
 def login_shell() -> str:
-    """The shell of the user the server runs as."""
+    """Return the login shell of the user that the server runs as."""
     try:
         return pwd.getpwuid(os.getuid()).pw_shell or "/bin/sh"
     except KeyError:
@@ -287,3 +301,64 @@ def login_shell() -> str:
 def _close(descriptors: Iterable[int]) -> None:
     for fd in descriptors:
         os.close(fd)
+
+
+# Why a start failed.  Errors name what was asked for, not what the system was told.
+
+
+def refusal(spec: Spec, fault: Fault, subject: str, reason: str) -> SpawnFailed:
+    """Return the error about something that we refuse before the system is asked."""
+    return SpawnFailed(fault, subject, reason, terminal=spec.terminal is not None)
+
+
+def diagnosis(spec: Spec, path: str | None, report: Report, said: str = "") -> SpawnFailed:
+    """Return the error that says which of the things named in ``spec`` the report is about.
+
+    Args:
+        path: The PATH of the child, if it has one.
+        said: What bubblewrap wrote to standard error.
+    """
+    if report.news is not News.FAILED:
+        return refusal(spec, Fault.SYSTEM, "warden", "it ended before the program ran")
+    number, search = report.value or errno.EIO, None
+    if report.stage in (StartStage.SANDBOX, StartStage.HIDDEN) and number not in _SYSTEM:
+        return _of_sandbox(spec, report.stage, number, said)
+    if report.stage is StartStage.NO_GROUP and number not in _SYSTEM:
+        return refusal(spec, Fault.SYSTEM, "control group", "what was found in its place is none")
+    fault, subject = Fault.PROGRAM, spec.argv[0]
+    match report.stage:
+        case StartStage.DIRECTORY:
+            fault, subject = Fault.DIRECTORY, spec.cwd
+        case StartStage.FORK | StartStage.TERMINAL | StartStage.GROUP:
+            fault = Fault.SYSTEM
+        case StartStage.LIMIT:
+            fault, subject = Fault.ARGUMENT, "limits"
+        case StartStage.SEARCH:
+            search = ProgramSearch(path)
+    if number in _SYSTEM:
+        fault, search = Fault.SYSTEM, None
+    elif number == errno.E2BIG:
+        fault, subject = Fault.ARGUMENT, "argv and env"
+    return failed(spec, fault, subject, number, search=search)
+
+
+def _of_sandbox(spec: Spec, stage: StartStage, number: int, said: str) -> SpawnFailed:
+    """Return the error about a sandbox that cannot be made, or that hides the program."""
+    if stage is StartStage.SANDBOX:
+        return refusal(spec, Fault.SANDBOX, "sandbox", said or os.strerror(number))
+    reason = f"the sandbox keeps it from being run: {os.strerror(number)}"
+    return refusal(spec, Fault.SANDBOX, spec.argv[0], reason)
+
+
+def failed(
+    spec: Spec, fault: Fault, subject: str, number: int, *, search: ProgramSearch | None = None
+) -> SpawnFailed:
+    """Return the error with the number and the words of the system."""
+    return SpawnFailed(
+        fault,
+        subject,
+        os.strerror(number),
+        number=number,
+        terminal=spec.terminal is not None,
+        search=search,
+    )

@@ -1,59 +1,159 @@
-"""Everybody below a process, as the kernel shows it: who they are and what they use.
+"""The processes below a process, as ``/proc`` shows them: who they are, what they use, and signals to them.
 
-How many there are is theirs to decide: each look has its bounds, and goes no further.
+A client decides how many processes, threads and descriptors there are to look at.  So each look is bounded.
 """
 
 from __future__ import annotations
 
 import contextlib
+import errno
 import os
 import signal as signals
+import time
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from functools import cache
 
+from holdfast.errors import HostUnfit
 from holdfast.value import value
 
-from .look import Look
+_NO_ROOM = (errno.EMFILE, errno.ENFILE, errno.ENOMEM)
+"""What the system says of descriptors or memory that are used up."""
+
+_FIX = "without our own no process could be ended: mount -t proc proc"
+
+_GLANCE = 32
+"""Entries of ``/proc`` in a look that the event loop waits for: each takes about ten microseconds."""
+
+_ENTRIES = 1 << 20
+"""Entries of ``/proc`` in a look that is made in a thread."""
+
+_SECONDS = 1.0
+"""Seconds that a look in a thread may take: others wait for the thread."""
 
 _MOST = 4096
 """Processes of one tree that are looked at."""
 
 _READ = 4096
-"""Bytes that the kernel writes at once of a list of children."""
+"""Bytes of a list of children that the kernel returns from one read."""
 
 _WHOLE_HOST = 64
-"""What it costs to list all processes, in entries that are looked at: more than a glance may."""
+"""How many entries a list of all processes counts for: more than a glance may look at."""
 
 _STARTED_AT = 19
-"""Where the fields of a process, after its name, have the time of its start."""
+"""The index of the start time among the fields of ``/proc/PID/stat`` that follow the name."""
+
+_SENT = 4
+"""How many entries a signal counts for."""
 
 _PAGE = os.sysconf("SC_PAGE_SIZE")
 _TICK_US = 1_000_000 // os.sysconf("SC_CLK_TCK")
 
 
+# Whether ``/proc`` can be trusted.
+
+
+def check_proc(place: str = "/proc") -> None:
+    """Check that ``/proc`` shows our own process, under the pid that we know it by.
+
+    An empty ``/proc`` shows nobody, and that of another PID namespace has the pids of that namespace.  A
+    tree would seem to have ended, or a stranger to belong to it.
+
+    Raises:
+        HostUnfit: ``/proc`` is missing, or another namespace's.
+        OSError: The host is short of descriptors or memory, so that this cannot be told now.
+    """
+    try:
+        number = os.readlink(f"{place}/self")
+        with open(f"{place}/self/status", "rb") as file:
+            status = dict(line.split(b":", 1) for line in file if b":" in line)
+    except OSError as error:
+        if error.errno in _NO_ROOM:
+            raise
+        raise HostUnfit(f"{place} cannot be read: {error.strerror}; {_FIX} {place}") from error
+    # NSpid has one pid for each namespace from that of the mount down to ours: ours must be the first.
+    numbers = status.get(b"NSpid", number.encode()).split()
+    if number != str(os.getpid()) or len(numbers) != 1:
+        raise HostUnfit(f"{place} is that of another PID namespace; {_FIX} {place}")
+
+
+# The bounds of a look.
+
+
+class Look:
+    """How far one look at processes may go.  One thread looks, and another may call ``give_up``."""
+
+    __slots__ = ("_deadline", "_left", "_seconds", "cut", "given_up")
+
+    def __init__(self, entries: int = _ENTRIES, seconds: float = _SECONDS) -> None:
+        self._left = entries
+        self._seconds = seconds
+        self._deadline: float | None = None
+        self.cut = False
+        """Whether the look ended before everything was seen."""
+        self.given_up = False
+        """Whether the result is no longer wanted."""
+
+    def take(self, entries: int = 1) -> bool:
+        """Count further entries.  Return whether they may be looked at."""
+        now = time.monotonic()
+        if self._deadline is None:
+            # The time begins here, because the look may have waited for a thread until now.
+            self._deadline = now + self._seconds
+        self._left -= entries
+        if self._left < 0 or now >= self._deadline or self.given_up:
+            self.cut = True
+        return not self.cut
+
+    def failed(self, error: OSError) -> None:
+        """Note that an entry could not be read.
+
+        A process that has ended, or belongs to another user, is simply not there.  If the host is short of
+        descriptors or memory, the look is cut.
+        """
+        if error.errno in _NO_ROOM:
+            self.cut = True
+
+    @property
+    def took(self) -> float:
+        """Seconds since the first entry was looked at."""
+        return 0.0 if self._deadline is None else time.monotonic() - self._deadline + self._seconds
+
+    def give_up(self) -> None:
+        """Make the look end soon.  May be called twice, and after the end of the look."""
+        self.given_up = True
+
+
+def glance() -> Look:
+    """Return the bounds of a look that takes a fraction of a millisecond, however large the tree is."""
+    return Look(_GLANCE)
+
+
+# The processes of a tree, and what they use.
+
+
 @value
 class Load:
-    """What a tree uses at this moment."""
+    """The resources that a tree of processes uses at one moment."""
 
     processes: int
     memory: int
-    """Bytes resident."""
+    """Resident memory in bytes."""
     cpu_us: int
-    """Since its beginning, also by those who have ended."""
+    """Processor time since the tree began, that of ended processes included."""
 
 
 def below(root: int, look: Look | None = None) -> list[int]:
-    """Everybody below ``root``, which is not one of them; parents before their children."""
+    """Return the pids of all processes below ``root``, without ``root`` itself; parents come first."""
     return [pid for pid, _ in family(root, look or Look())]
 
 
 def family(root: int, look: Look) -> list[tuple[int, int]]:
-    """Everybody below ``root``, each with its parent; parents before their children."""
+    """Return the pids of all processes below ``root``, each with that of its parent; parents come first."""
     if root <= 0:
-        return []  # Whoever has no parent in sight says that it is 0.
+        return []  # A process whose parent is outside of our namespace says that its parent is 0.
     children = _children if _is_told_children() else _by_parents(look)
     found = [(pid, root) for pid in children(root, look)]
-    for pid, _ in found:  # It grows while we go along it.
+    for pid, _ in found:  # The list grows while the loop goes along it.
         if len(found) >= _MOST:
             return found[:_MOST]
         found += [(child, pid) for child in children(pid, look)]
@@ -61,16 +161,16 @@ def family(root: int, look: Look) -> list[tuple[int, int]]:
 
 
 def _children(pid: int, look: Look) -> Iterator[int]:
-    """The children of a process, whichever of its threads made them."""
+    """Yield the children of a process.  The kernel lists them by the thread that made them."""
     for thread in threads_of(pid, look):
         try:
             yield from _numbers(f"/proc/{pid}/task/{thread}/children", look)
         except OSError as error:
-            look.failed(error)  # A thread that has ended meanwhile has left its children to another one.
+            look.failed(error)  # If the thread has ended, another thread has inherited its children.
 
 
 def _numbers(path: str, look: Look) -> Iterator[int]:
-    """The numbers in a file, each followed by a space, as many as may be looked at."""
+    """Yield the numbers in a file, each of which is followed by a space, as far as ``look`` allows."""
     rest = b""
     with open(path, "rb", buffering=0) as file:
         while data := file.read(_READ):
@@ -82,9 +182,9 @@ def _numbers(path: str, look: Look) -> Iterator[int]:
 
 
 def threads_of(pid: int, look: Look) -> list[int]:
-    """The threads of a process, if there are not too many to look at."""
+    """Return the threads of a process; none if there are more than ``look`` allows."""
     try:
-        # The directory has a link for each, and two of its own.
+        # The directory has one link for each thread, and two of its own.
         if not look.take(max(1, os.stat(f"/proc/{pid}/task").st_nlink - 2)):
             return []
         return [int(name) for name in os.listdir(f"/proc/{pid}/task")]
@@ -95,7 +195,7 @@ def threads_of(pid: int, look: Look) -> list[int]:
 
 @cache
 def _is_told_children() -> bool:
-    """Whether the kernel lists the children of a thread: some are built without."""
+    """Whether the kernel lists the children of a thread.  Some kernels are built without that."""
     try:
         with open("/proc/thread-self/children", "rb"):
             return True
@@ -104,7 +204,7 @@ def _is_told_children() -> bool:
 
 
 def _by_parents(look: Look) -> Callable[[int, Look], Iterable[int]]:
-    """Find children by their parents, for kernels that list no children."""
+    """Return a function that finds children, for kernels that list none: made from all parents there are."""
     found: dict[int, list[int]] = {}
     names: list[str] = []
     if look.take(_WHOLE_HOST):
@@ -121,7 +221,7 @@ def _by_parents(look: Look) -> Callable[[int, Look], Iterable[int]]:
 
 
 def stat_of(pid: int) -> list[bytes] | None:
-    """The fields of a process after its name; None if there is no such process."""
+    """Return the fields of ``/proc/PID/stat`` that follow the name; None if there is no such process."""
     try:
         with open(f"/proc/{pid}/stat", "rb") as file:
             return (file.read() or b"").rpartition(b")")[2].split() or None
@@ -135,22 +235,19 @@ def is_alive(pid: int) -> bool:
     return stat is not None and stat[0] not in b"ZX"
 
 
-_SENT = 4
-"""What it costs to send a signal, in entries that are looked at."""
-
-
 def signal_all(
     root: int, number: int, is_there: Callable[[], bool], look: Look | None = None, *, partly: bool = True
 ) -> bool:
-    """Send a signal to everybody below ``root``, once; return whether that was done.
+    """Send a signal once to every process below ``root``.  Return whether it was sent.
 
-    A number that was somebody's below ``root`` a moment ago may be a stranger's
-    by now: it is held first, and then seen to have the parent it had.  That parent
-    is known by the time of its start as well as by its number; whether ``root`` is
-    still who it was is what ``is_there`` says.
+    A pid that was below ``root`` a moment ago may be a stranger's by now.  So each process is first held by
+    a descriptor, and gets the signal only if its parent is ``root`` or a process that got the signal
+    before.  Such a parent is recognized by its pid and its start time.
 
     Args:
-        partly: Send it to those who were found if there are too many; else to nobody then.
+        is_there: Whether ``root`` is still the process that it was.
+        partly: If there are more processes than ``look`` allows, send the signal to those that were found.
+            Otherwise nobody gets it then.
     """
     look, known = look or Look(), dict[int, bytes]()
     pids = below(root, look)
@@ -158,7 +255,7 @@ def signal_all(
         return False
     for pid in pids:
         if look.given_up:
-            break  # Nobody waits for it any more.
+            break  # The result is no longer wanted.
         with contextlib.suppress(OSError):
             holder = os.pidfd_open(pid)
             try:
@@ -176,21 +273,22 @@ def signal_all(
 
 
 def _is_known(pid: int, known: Mapping[int, bytes]) -> bool:
+    """Whether a pid still belongs to the process that had it when ``known`` got its start time."""
     stat = stat_of(pid)
     return stat is not None and known.get(pid) == stat[_STARTED_AT]
 
 
 def waited_us(root: int) -> int:
-    """The processor time of those whom ``root`` has waited for; its own work is not counted."""
+    """Return the processor time, in microseconds, of the processes that ``root`` has waited for."""
     stat = stat_of(root)
     return 0 if stat is None else (int(stat[13]) + int(stat[14])) * _TICK_US
 
 
 def load(root: int, look: Look | None = None, *, before_us: int = 0) -> Load:
-    """What everybody below ``root`` uses, as far as ``look`` goes.
+    """Return what the processes below ``root`` use, as far as ``look`` allows.
 
     Args:
-        before_us: What ``root`` had waited for before: a shim has had other commands.
+        before_us: What ``waited_us`` returned when the tree began: a shim has had other commands before.
     """
     processes = memory = ticks = 0
     look = look or Look()

@@ -8,7 +8,7 @@ import msgspec
 from msgspec import UNSET, UnsetType
 
 from holdfast.model import HostInfo
-from holdfast.sandbox import NO_SANDBOXES, Backing, Guarantees, Protection
+from holdfast.sandbox import NO_SANDBOXES, Guarantees, Protection, SandboxBackendName
 
 from . import paths
 from .shapes import U64, Params, Shape, Signature, optional, within_u64
@@ -178,7 +178,8 @@ ENVIRONMENT_STATUS: Signature[None, StatusResult] = Signature("environment/statu
 
 # The host, from the values of ``holdfast.model`` to the wire and back.
 
-_FILESYSTEMS = {None: None, Backing.BUBBLEWRAP: "mount", Backing.LANDLOCK: "landlock"}
+_FILESYSTEMS: dict[str | None, str] = {SandboxBackendName.BUBBLEWRAP: "mount"}
+"""What keeps the rules about files, where that has another name than the sandbox backend."""
 
 
 def environment_info(host: HostInfo) -> EnvironmentInfo:
@@ -203,8 +204,8 @@ def environment_info(host: HostInfo) -> EnvironmentInfo:
 
 def _sandboxes(found: Guarantees) -> Sandboxes:
     return Sandboxes(
-        backend=None if found.backing is None else found.backing.value,
-        filesystem=_FILESYSTEMS[found.backing],
+        backend=found.backend,
+        filesystem=_FILESYSTEMS.get(found.backend, found.backend),
         protects_subpaths=found.protection.name.lower(),
         denial="exact" if found.exact else "guess",
         weaknesses=list(found.weaknesses),
@@ -239,12 +240,12 @@ def _path(uri: str) -> str | None:
 def _guarantees(found: Sandboxes) -> Guarantees:
     """What a server says its sandboxes are worth; a word that is not known here promises nothing."""
     try:
-        backing = Backing(found.backend)
+        backend = SandboxBackendName(found.backend or "")
     except ValueError:
         return NO_SANDBOXES
     protection = found.protects_subpaths.upper()
     return Guarantees(
-        backing,
+        backend,
         Protection[protection] if protection in Protection.__members__ else Protection.NONE,
         exact=found.denial == "exact",
         weaknesses=tuple(found.weaknesses),

@@ -139,7 +139,7 @@ async def test_a_long_command_is_listed_in_part(place: Embedded, gate: Gate) -> 
 async def test_limits_and_sandboxes_are_kept_here_too(place: Embedded, tmp_path: Path) -> None:
     limited = await place.start(sh("ulimit -n", terms=ProcessTerms(limits=Limits(files=37))))
     assert (await finished(limited)).said() == b"37\n"
-    if place.info.sandboxes.backing is None:
+    if place.info.sandboxes.backend is None:
         pytest.skip(place.info.sandboxes.reason)
     reading = Sandbox((Entry("/", Access.READ),), network=True, cwd="/")
 

@@ -15,7 +15,7 @@ from pathlib import Path
 import pytest
 
 from holdfast.cli import serve as module
-from holdfast.sandbox import Backing
+from holdfast.sandbox import SandboxBackendName
 from tests.fakes.client import Client, Refusal, client
 from tests.fakes.frames import Wire
 from tests.fakes.server import (
@@ -236,19 +236,21 @@ async def test_the_exec_endpoint_knows_nothing_of_the_app_dialects() -> None:
 @pytest.mark.parametrize(
     ("choice", "tried"),
     [
-        ("auto", set(Backing)),
-        ("bubblewrap", {Backing.BUBBLEWRAP}),
-        ("landlock", {Backing.LANDLOCK}),
+        ("auto", set(SandboxBackendName)),
+        ("bubblewrap", {SandboxBackendName.BUBBLEWRAP}),
+        ("landlock", {SandboxBackendName.LANDLOCK}),
         ("off", set()),
     ],
 )
-def test_only_the_sandboxes_that_the_command_line_allows_are_tried(choice: str, tried: set[Backing]) -> None:
+def test_only_the_sandboxes_that_the_command_line_allows_are_tried(
+    choice: str, tried: set[SandboxBackendName]
+) -> None:
     """Off is off, even where one would work: whoever asks for a sandbox is then refused."""
-    ladder = module.make_ladder(choice, 10.0)
+    confiner = module.make_confiner(choice, 10.0)
 
-    assert set(ladder.findings) == tried
-    assert ladder.guarantees.backing in {*tried, None}
-    ladder.close()
+    assert set(confiner.findings) == tried
+    assert confiner.guarantees.backend in {*tried, None}
+    confiner.close()
 
 
 async def test_a_bubblewrap_that_hangs_holds_up_no_client(tmp_path: Path) -> None:

@@ -9,6 +9,7 @@ from holdfast.cli.options import Parser
 from holdfast.cli.overview import parser_of_all
 from holdfast.cli.serve_options import configure
 from holdfast.dialects.endpoints import AUTO, ENDPOINTS
+from holdfast.host.sandbox.backends import SANDBOX_BACKENDS
 
 
 def test_help_names_the_options_of_serve(capsys: pytest.CaptureFixture[str]) -> None:
@@ -79,6 +80,12 @@ def test_a_sandbox_is_the_best_there_is_and_commands_only_read_unless_said_other
 
     assert (absent.sandbox, absent.command_sandbox) == ("auto", "read-only")
     assert (given.sandbox, given.command_sandbox) == ("off", "danger-full-access")
+
+
+@pytest.mark.parametrize("choice", ["auto", "off", *(row.name for row in SANDBOX_BACKENDS)])
+def test_every_sandbox_backend_of_the_table_can_be_chosen(choice: str) -> None:
+    """A list beside the table would fall behind it."""
+    assert parser_of_all().parse_args(["serve", "--sandbox", choice]).sandbox == choice
 
 
 def test_times_are_seconds_and_absent_unless_given() -> None:

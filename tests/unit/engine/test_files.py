@@ -18,8 +18,8 @@ from holdfast.engine.files import LocalFile, LocalFiles
 from holdfast.engine.workers import Workers
 from holdfast.errors import FileFailed, FileRefused, Forbidden
 from holdfast.files import DirEntry, Purpose, WalkTerms
-from holdfast.host.files import blocks, watch
-from holdfast.host.sandbox.search import Search
+from holdfast.host.files import content, watch
+from holdfast.host.sandbox.search import PolicySearch
 from holdfast.sandbox import Access, Entry, Rules, Sandbox
 from tests.fakes.file_talk import local_files
 from tests.fakes.process import eventually
@@ -76,7 +76,7 @@ async def test_a_call_that_is_given_up_no_longer_looks_for_what_its_sandbox_mean
 ) -> None:
     looks = threading.Semaphore(0)
 
-    def endless(sandbox: Sandbox, tmpdir: str | None, search: Search) -> Rules:
+    def endless(sandbox: Sandbox, tmpdir: str | None, search: PolicySearch) -> Rules:
         while True:
             looks.release()
             search.check()
@@ -128,14 +128,14 @@ async def test_a_file_in_use_is_closed_when_nobody_uses_it(
     path, begun, gate = tmp_path.resolve() / "f", threading.Event(), threading.Event()
     path.write_bytes(b"x")
     file = await files.open(str(path), Purpose.READ)
-    read = blocks.read
+    read = content.read_block
 
     def slow_read(*facts: Any) -> bytes:
         begun.set()
         gate.wait()
         return read(*facts)
 
-    monkeypatch.setattr(blocks, "read", slow_read)
+    monkeypatch.setattr(content, "read_block", slow_read)
     task = asyncio.ensure_future(file.read(0, 1))
     await eventually(begun.is_set)
     task.cancel()
@@ -152,14 +152,14 @@ async def test_a_file_in_use_at_the_end_is_closed(tmp_path: Path, monkeypatch: p
     """A server that stops in the middle of a long answer must not keep the file, if its program goes on."""
     path, begun, gate = tmp_path.resolve() / "f", threading.Event(), threading.Event()
     path.write_bytes(b"x")
-    read = blocks.read
+    read = content.read_block
 
     def slow_read(*facts: Any) -> bytes:
         begun.set()
         gate.wait()
         return read(*facts)
 
-    monkeypatch.setattr(blocks, "read", slow_read)
+    monkeypatch.setattr(content, "read_block", slow_read)
     async with local_files() as files:
         file = await files.open(str(path), Purpose.READ)
         task = asyncio.ensure_future(file.read(0, 1))

@@ -10,8 +10,8 @@ from pathlib import Path
 import pytest
 
 from holdfast.engine.files import LocalFileWatch, Watching
-from holdfast.host.files import kernel, watch
-from holdfast.host.files.kernel import Event
+from holdfast.host.files import watch
+from holdfast.host.files.watch import Event
 from holdfast.poller import Poller
 from tests.fakes.process import eventually
 from tests.fakes.rules import raw
@@ -78,7 +78,7 @@ async def test_when_news_are_lost_everybody_has_to_look(watching: Watching, tmp_
     for name in ("a", "b"):
         add(watching, told, tmp_path / name, name=name)
 
-    watching._on_event(Event(-1, kernel.IN_Q_OVERFLOW, b""))
+    watching._on_event(Event(-1, watch.IN_Q_OVERFLOW, b""))
 
     assert sorted(told) == ["a", "b"]
 
@@ -93,7 +93,7 @@ async def test_a_kernel_without_watches_leaves_nothing_open(
     def refuse(*_: object) -> int:
         raise OSError(28, "")
 
-    monkeypatch.setattr(kernel.Inotify, "add", refuse)
+    monkeypatch.setattr(watch.Inotify, "add", refuse)
     with pytest.raises(OSError, match="28"):
         watching.add(plan, lambda: None)
 

@@ -10,7 +10,7 @@ import pytest
 from holdfast.engine.life import LOST, exit_of
 from holdfast.host import orders
 from holdfast.host.orders import News, Report
-from holdfast.host.sandbox.cage import Caged
+from holdfast.host.sandbox.confinement import ConfinedCommand
 from holdfast.model import Cause, Chunk, Denied, Exit, Kind, Limits, Outcome, Stream, Usage
 from holdfast.sandbox import Denial
 
@@ -90,16 +90,18 @@ def test_without_a_limit_the_signal_is_just_a_signal() -> None:
 DENIALS = [Denial("open", "/etc/x", 2), Denial("socket", "AF_INET")]
 
 
-def caged(*denials: Denial, exact: bool = True) -> Caged:
-    return Caged(exact, list(denials))
+def confined(*denials: Denial, exact: bool = True) -> ConfinedCommand:
+    return ConfinedCommand(denials, exact=exact)
 
 
 def said(*pieces: tuple[Stream, bytes]) -> list[Chunk]:
     return [Chunk(number, stream, data) for number, (stream, data) in enumerate(pieces, 1)]
 
 
-def end_in(cage: Caged, report: Report, chunks: Sequence[Chunk] = (), cause: Cause | None = None) -> Exit:
-    return exit_of(report, cause, NONE, out_of_memory=False, caged=cage, said=chunks)
+def end_in(
+    command: ConfinedCommand, report: Report, chunks: Sequence[Chunk] = (), cause: Cause | None = None
+) -> Exit:
+    return exit_of(report, cause, NONE, out_of_memory=False, confined_command=command, said=chunks)
 
 
 def test_without_a_sandbox_nothing_is_said_of_one() -> None:
@@ -116,7 +118,7 @@ def test_without_a_sandbox_nothing_is_said_of_one() -> None:
 
 
 def test_a_failure_after_a_denial_is_the_sandboxes() -> None:
-    found = end_in(caged(*DENIALS), exited(3))
+    found = end_in(confined(*DENIALS), exited(3))
 
     assert found.denied == Denied(failed=True, exact=True, denials=tuple(DENIALS))
     assert found.outcome == Outcome(Kind.SANDBOX_DENIED, 3, None, "sandbox", "open /etc/x")
@@ -124,14 +126,14 @@ def test_a_failure_after_a_denial_is_the_sandboxes() -> None:
 
 
 def test_a_signal_after_a_denial_is_the_sandboxes_too() -> None:
-    found = end_in(caged(*DENIALS), killed(6))
+    found = end_in(confined(*DENIALS), killed(6))
 
     assert found.outcome == Outcome(Kind.SANDBOX_DENIED, None, 6, "sandbox", "open /etc/x")
 
 
 def test_a_command_that_coped_with_its_denials_has_ended_well() -> None:
     """They are told all the same."""
-    found = end_in(caged(*DENIALS), exited(0))
+    found = end_in(confined(*DENIALS), exited(0))
 
     assert found.denied == Denied(failed=False, exact=True, denials=tuple(DENIALS))
     assert found.outcome == Outcome(Kind.EXIT, 0)
@@ -139,14 +141,14 @@ def test_a_command_that_coped_with_its_denials_has_ended_well() -> None:
 
 def test_a_failure_without_a_denial_is_the_commands_own() -> None:
     """Also if it speaks of permissions: the witness knows better."""
-    found = end_in(caged(), exited(1), said((Stream.STDERR, b"permission denied")))
+    found = end_in(confined(), exited(1), said((Stream.STDERR, b"permission denied")))
 
     assert found.denied == Denied(failed=False, exact=True)
     assert found.outcome == Outcome(Kind.EXIT, 1)
 
 
 def test_whoever_ended_it_counts_before_the_sandbox() -> None:
-    found = end_in(caged(*DENIALS), killed(9), cause=Cause(Kind.TIMEOUT, "limit"))
+    found = end_in(confined(*DENIALS), killed(9), cause=Cause(Kind.TIMEOUT, "limit"))
 
     assert found.outcome == Outcome(Kind.TIMEOUT, None, 9, "limit")
     assert found.denied is not None
@@ -154,7 +156,7 @@ def test_whoever_ended_it_counts_before_the_sandbox() -> None:
 
 
 def test_a_denial_of_something_without_a_name_is_told_by_what_was_tried() -> None:
-    assert end_in(caged(Denial("listen", "")), exited(1)).outcome.detail == "listen"
+    assert end_in(confined(Denial("listen", "")), exited(1)).outcome.detail == "listen"
 
 
 @pytest.mark.parametrize(
@@ -183,7 +185,7 @@ def test_a_denial_of_something_without_a_name_is_told_by_what_was_tried() -> Non
 def test_without_a_witness_it_is_guessed_as_the_reference_does(
     report: Report, pieces: list[tuple[Stream, bytes]], *, denied: bool
 ) -> None:
-    found = end_in(caged(exact=False), report, said(*pieces))
+    found = end_in(confined(exact=False), report, said(*pieces))
 
     assert found.denied == Denied(denied, exact=False)
     assert (found.outcome.kind is Kind.SANDBOX_DENIED) == denied
@@ -192,4 +194,4 @@ def test_without_a_witness_it_is_guessed_as_the_reference_does(
 
 
 def test_what_is_lost_is_lost_in_a_sandbox_too() -> None:
-    assert end_in(caged(*DENIALS), orders.LOST).outcome.kind is Kind.LOST
+    assert end_in(confined(*DENIALS), orders.LOST).outcome.kind is Kind.LOST

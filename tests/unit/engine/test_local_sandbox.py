@@ -15,9 +15,8 @@ from holdfast.engine.local import LocalBackend
 from holdfast.errors import BadRequest, LimitReached, SandboxUnavailable
 from holdfast.host.environ import Environment
 from holdfast.host.info import host_info
-from holdfast.host.sandbox.cage import Cage
-from holdfast.host.sandbox.ladder import Ladder
-from holdfast.host.sandbox.search import Search
+from holdfast.host.sandbox.confinement import Confinement, Confiner
+from holdfast.host.sandbox.search import PolicySearch
 from holdfast.host.shim import compiled
 from holdfast.host.spawn import Spawner
 from holdfast.model import Denied, Kind, Spec
@@ -41,16 +40,16 @@ ROOT = Entry(Named(Where.ROOT), Access.READ)
 
 
 @pytest.fixture(params=["witness", "no witness"])
-async def caged(request: pytest.FixtureRequest) -> AsyncIterator[LocalBackend]:
+async def confining(request: pytest.FixtureRequest) -> AsyncIterator[LocalBackend]:
     """A backend with the best sandbox there is, and one without a witness."""
     before = open_files()
-    ladder = Ladder(compiled() if request.param == "witness" else None)
-    guarantees = ladder.guarantees
-    if guarantees.backing is None or (request.param == "witness" and not guarantees.exact):
-        ladder.close()
+    confiner = Confiner(compiled() if request.param == "witness" else None)
+    guarantees = confiner.guarantees
+    if guarantees.backend is None or (request.param == "witness" and not guarantees.exact):
+        confiner.close()
         pytest.skip(guarantees.reason or "there is no witness")
     loop = asyncio.get_running_loop()
-    backend = LocalBackend(Spawner(Environment({}), ladder=ladder), host_info, loop)
+    backend = LocalBackend(Spawner(Environment({}), confiner=confiner), host_info, loop)
     yield backend
     await backend.aclose()
     await nothing_left(before)
@@ -60,16 +59,16 @@ def confined(spec: Spec, *entries: Entry) -> Spec:
     return replace(spec, sandbox=Sandbox((ROOT, *entries), network=False, cwd="/"))
 
 
-async def test_what_sandboxes_are_worth_is_told_of_the_host(caged: LocalBackend) -> None:
+async def test_what_sandboxes_are_worth_is_told_of_the_host(confining: LocalBackend) -> None:
     """The same object each time: it is asked for by every client."""
-    assert caged.info.sandboxes.backing is not None
-    assert caged.info is caged.info
-    assert replace(caged.info, sandboxes=host_info().sandboxes) == host_info()
+    assert confining.info.sandboxes.backend is not None
+    assert confining.info is confining.info
+    assert replace(confining.info, sandboxes=host_info().sandboxes) == host_info()
 
 
-async def test_a_process_that_fails_of_its_sandbox_says_so(caged: LocalBackend, tmp_path: Path) -> None:
-    exact = caged.info.sandboxes.exact
-    process = await caged.start(confined(sh(f"mkdir {tmp_path}/new")))
+async def test_a_process_that_fails_of_its_sandbox_says_so(confining: LocalBackend, tmp_path: Path) -> None:
+    exact = confining.info.sandboxes.exact
+    process = await confining.start(confined(sh(f"mkdir {tmp_path}/new")))
     await finished(process)
 
     end = process.exit
@@ -80,18 +79,18 @@ async def test_a_process_that_fails_of_its_sandbox_says_so(caged: LocalBackend, 
     assert os.listdir(tmp_path) == []
 
 
-async def test_a_process_that_does_what_it_may_ends_like_any_other(caged: LocalBackend) -> None:
-    process = await caged.start(confined(sh("echo out; exit 3")))
+async def test_a_process_that_does_what_it_may_ends_like_any_other(confining: LocalBackend) -> None:
+    process = await confining.start(confined(sh("echo out; exit 3")))
     await finished(process)
 
     assert process.exit is not None
     assert (process.exit.code, process.exit.outcome.kind) == (3, Kind.EXIT)
-    assert process.exit.denied == Denied(failed=False, exact=caged.info.sandboxes.exact)
+    assert process.exit.denied == Denied(failed=False, exact=confining.info.sandboxes.exact)
 
 
-async def test_a_policy_that_makes_no_sense_is_refused(caged: LocalBackend) -> None:
+async def test_a_policy_that_makes_no_sense_is_refused(confining: LocalBackend) -> None:
     with pytest.raises(BadRequest):
-        await caged.start(confined(command("true"), Entry(Pattern("/**"), Access.DENY)))
+        await confining.start(confined(command("true"), Entry(Pattern("/**"), Access.DENY)))
 
 
 async def test_without_sandboxes_one_is_refused_and_nothing_runs(
@@ -103,9 +102,9 @@ async def test_without_sandboxes_one_is_refused_and_nothing_runs(
     assert os.listdir(tmp_path) == []
 
 
-async def test_many_start_at_once(caged: LocalBackend) -> None:
-    """Their cages are made in threads."""
-    started = await asyncio.gather(*(caged.start(confined(sh(f"exit {number}"))) for number in range(10)))
+async def test_many_start_at_once(confining: LocalBackend) -> None:
+    """Their confinements are made in threads."""
+    started = await asyncio.gather(*(confining.start(confined(sh(f"exit {number}"))) for number in range(10)))
     ends = [await process.wait(PATIENCE) for process in started]
 
     assert [end and end.code for end in ends] == list(range(10))
@@ -152,7 +151,7 @@ class Endless(Spawner):
         super().__init__(Environment({}))
         self.looks = threading.Semaphore(0)
 
-    def cage(self, spec: Spec, search: Search | None = None) -> Cage | None:
+    def confine(self, spec: Spec, search: PolicySearch | None = None) -> Confinement | None:
         assert search is not None
         while True:
             self.looks.release()
@@ -187,8 +186,8 @@ async def test_a_start_that_takes_too_long_is_refused() -> None:
 
 async def test_no_more_start_than_may_however_long_their_sandboxes_take() -> None:
     """Both find room before either has its sandbox."""
-    spawner = Spawner(Environment({}), ladder=Ladder(compiled()))
-    if spawner.guarantees.backing is None:
+    spawner = Spawner(Environment({}), confiner=Confiner(compiled()))
+    if spawner.guarantees.backend is None:
         spawner.close()
         pytest.skip(spawner.guarantees.reason)
     limits = EngineLimits(processes=1)

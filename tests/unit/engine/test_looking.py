@@ -13,9 +13,9 @@ import pytest
 from holdfast.engine.children import _NoChild
 from holdfast.engine.local import LocalBackend
 from holdfast.engine.looking import _THREADS, Looking, Looks
-from holdfast.host import look as looks_of_host
+from holdfast.host import tree as trees_of_host
 from holdfast.host.holding import Ends, Pulse
-from holdfast.host.look import Look
+from holdfast.host.tree import Look
 from tests.fakes.gate import Gate
 from tests.fakes.process import PATIENCE, eventually, sh, status
 from tests.fakes.recorder import record
@@ -150,7 +150,7 @@ async def test_signals_go_one_after_the_other_and_one_of_each_waits() -> None:
 @pytest.fixture
 def no_glance(monkeypatch: pytest.MonkeyPatch) -> None:
     """A glance shows nothing."""
-    monkeypatch.setattr(looks_of_host, "_GLANCE", 0)
+    monkeypatch.setattr(trees_of_host, "_GLANCE", 0)
 
 
 @pytest.mark.usefixtures("no_glance")

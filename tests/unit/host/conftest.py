@@ -10,10 +10,9 @@ import pytest
 
 import hatch_build
 import holdfast.host
-from holdfast.host.sandbox.cage import Cage
-from holdfast.host.sandbox.ladder import Ladder
+from holdfast.host.sandbox.confinement import Confinement, Confiner
 from holdfast.host.shim import PROGRAM
-from holdfast.sandbox import Access, Backing, Entry, Named, Sandbox, Where
+from holdfast.sandbox import Access, Entry, Named, Sandbox, SandboxBackendName, Where
 from tests.fakes.fork_server import STARTED, Command, ForkServer
 
 HOST = Path(holdfast.host.__file__).parent
@@ -37,34 +36,36 @@ def compiled(tmp_path_factory: pytest.TempPathFactory) -> str:
 
 
 @pytest.fixture
-def sandboxes(compiled: str) -> Iterator[Callable[..., Ladder]]:
-    """Makes ladders of one rung, or skips the test where there is no such rung."""
-    made: list[Ladder] = []
+def sandboxes(compiled: str) -> Iterator[Callable[..., Confiner]]:
+    """Makes confiners with one sandbox backend, or skips the test where that does not work."""
+    made: list[Confiner] = []
 
-    def make(backing: Backing, *, witness: bool = True) -> Ladder:
-        ladder = Ladder(compiled if witness or backing is Backing.BUBBLEWRAP else None, only=backing)
-        made.append(ladder)
-        if ladder.guarantees.backing is not backing:
-            pytest.skip(f"there is no {backing.value} here: {ladder.guarantees.reason}")
-        return ladder
+    def make(backend: SandboxBackendName, *, witness: bool = True) -> Confiner:
+        confiner = Confiner(
+            compiled if witness or backend is SandboxBackendName.BUBBLEWRAP else None, only=backend
+        )
+        made.append(confiner)
+        if confiner.guarantees.backend != backend:
+            pytest.skip(f"there is no {backend.value} here: {confiner.guarantees.reason}")
+        return confiner
 
     yield make
-    for ladder in made:
-        ladder.close()
+    for confiner in made:
+        confiner.close()
 
 
 @pytest.fixture
-def wrapped(sandboxes: Callable[..., Ladder]) -> Callable[..., Cage]:
-    """Makes cages of bubblewrap: everything can be read, if nothing else is said."""
-    ladder = sandboxes(Backing.BUBBLEWRAP)
-    return lambda *entries: ladder.cage(Sandbox(entries or (READ_ALL,), network=False, cwd="/"), None)
+def wrapped(sandboxes: Callable[..., Confiner]) -> Callable[..., Confinement]:
+    """Makes confinements of bubblewrap: everything can be read, if nothing else is said."""
+    confiner = sandboxes(SandboxBackendName.BUBBLEWRAP)
+    return lambda *entries: confiner.confine(Sandbox(entries or (READ_ALL,), network=False, cwd="/"), None)
 
 
 @pytest.fixture
-def locked(sandboxes: Callable[..., Ladder]) -> Callable[..., Cage]:
-    """The same of Landlock, with a witness."""
-    ladder = sandboxes(Backing.LANDLOCK)
-    return lambda *entries: ladder.cage(Sandbox(entries or (READ_ALL,), network=False, cwd="/"), None)
+def locked(sandboxes: Callable[..., Confiner]) -> Callable[..., Confinement]:
+    """Makes confinements of Landlock, with a witness: everything can be read, if nothing else is said."""
+    confiner = sandboxes(SandboxBackendName.LANDLOCK)
+    return lambda *entries: confiner.confine(Sandbox(entries or (READ_ALL,), network=False, cwd="/"), None)
 
 
 @pytest.fixture

@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from holdfast.host.sandbox.cage import Cage
+from holdfast.host.sandbox.confinement import Confinement
 from tests.fakes.fork_server import (
     ALONE,
     AT_DIRECTORY,
@@ -251,11 +251,11 @@ def test_what_is_no_control_group_is_not_written(
 
 @pytest.mark.parametrize("case", NO_GROUPS)
 def test_what_is_no_control_group_is_not_handed_into_a_sandbox(
-    fork_server: ForkServer, wrapped: Callable[..., Cage], no_groups: Path, case: str
+    fork_server: ForkServer, wrapped: Callable[..., Confinement], no_groups: Path, case: str
 ) -> None:
     name, stage, number = NO_GROUPS[case]
     groups = [str(no_groups / name)]
-    command = fork_server.command().start("/bin/true", groups=groups, cage=wrapped())
+    command = fork_server.command().start("/bin/true", groups=groups, confinement=wrapped())
 
     assert command.told() == Report(FAILED, number, stage, 0, 0, 0, 0)
     assert (no_groups / "group" / "cgroup.procs").read_text() == "whole"

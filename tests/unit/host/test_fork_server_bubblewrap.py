@@ -12,8 +12,8 @@ from pathlib import Path
 
 import pytest
 
-from holdfast.host.sandbox.cage import Cage, Held
-from holdfast.host.sandbox.ladder import _file
+from holdfast.host.sandbox.bubblewrap import _file
+from holdfast.host.sandbox.confinement import Confinement, Held
 from holdfast.sandbox import Access, Entry, Named, Where
 from tests.fakes.fork_server import (
     ALONE,
@@ -42,7 +42,7 @@ pytestmark = pytest.mark.timeout(2 * GUARD)
 READ = Access.READ
 MINIMAL = Entry(Named(Where.MINIMAL), READ)
 
-Cages = Callable[..., Cage]
+Confine = Callable[..., Confinement]
 
 
 # Ends.
@@ -62,10 +62,10 @@ Cages = Callable[..., Cage]
     ],
 )
 def test_an_end_in_bubblewrap_is_told_exactly(
-    fork_server: ForkServer, wrapped: Cages, script: str, value: int, detail: int
+    fork_server: ForkServer, wrapped: Confine, script: str, value: int, detail: int
 ) -> None:
     """137 is a code and 9 is a signal, though bubblewrap has one number for both."""
-    command = fork_server.command().start(*sh(f"ulimit -c 0; {script}"), cage=wrapped())
+    command = fork_server.command().start(*sh(f"ulimit -c 0; {script}"), confinement=wrapped())
     started = command.tells(STARTED)
 
     assert started.shim in fork_server.children()
@@ -73,10 +73,10 @@ def test_an_end_in_bubblewrap_is_told_exactly(
     assert command.members() == set()
 
 
-def test_a_command_in_bubblewrap_is_alone_with_its_own(fork_server: ForkServer, wrapped: Cages) -> None:
+def test_a_command_in_bubblewrap_is_alone_with_its_own(fork_server: ForkServer, wrapped: Confine) -> None:
     """Its number, its processes, its powers, its variables, its files."""
     script = "echo $$ $PPID; ls -d /proc/[0-9]* | wc -l; ls /proc/self/fd | tr '\\n' ' '; echo"
-    command = fork_server.command().start(*sh(f"{script}; {STATUS}; env"), cage=wrapped())
+    command = fork_server.command().start(*sh(f"{script}; {STATUS}; env"), confinement=wrapped())
     command.tells(STARTED)
 
     none = "0" * 16
@@ -91,11 +91,11 @@ def test_a_command_in_bubblewrap_is_alone_with_its_own(fork_server: ForkServer, 
 
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT, signal.SIGUSR1])
 def test_a_signal_to_the_group_is_the_commands_to_handle(
-    fork_server: ForkServer, wrapped: Cages, number: signal.Signals
+    fork_server: ForkServer, wrapped: Confine, number: signal.Signals
 ) -> None:
     """In the reference it ends the whole sandbox."""
     script = f"trap 'echo got; exit 5' {number.name[3:]}; echo ready; while :; do sleep 0.01; done"
-    command = fork_server.command().start(*sh(script), cage=wrapped())
+    command = fork_server.command().start(*sh(script), confinement=wrapped())
     started = command.tells(STARTED)
     assert command.line() == "ready"
 
@@ -105,8 +105,8 @@ def test_a_signal_to_the_group_is_the_commands_to_handle(
     assert command.ended() == (5, ALONE)
 
 
-def test_killing_the_group_ends_everything(fork_server: ForkServer, wrapped: Cages) -> None:
-    command = fork_server.command().start(*sh("setsid sleep 1000 & echo ready; cat"), cage=wrapped())
+def test_killing_the_group_ends_everything(fork_server: ForkServer, wrapped: Confine) -> None:
+    command = fork_server.command().start(*sh("setsid sleep 1000 & echo ready; cat"), confinement=wrapped())
     started = command.tells(STARTED)
     assert command.line() == "ready"
     family = command.members()
@@ -119,8 +119,10 @@ def test_killing_the_group_ends_everything(fork_server: ForkServer, wrapped: Cag
 
 
 @pytest.mark.parametrize("way", ["kill", "hang up"])
-def test_a_tree_in_bubblewrap_is_ended_whole(fork_server: ForkServer, wrapped: Cages, way: str) -> None:
-    command = fork_server.command().start(*sh("(setsid sleep 1000 &) ; echo ready; cat"), cage=wrapped())
+def test_a_tree_in_bubblewrap_is_ended_whole(fork_server: ForkServer, wrapped: Confine, way: str) -> None:
+    command = fork_server.command().start(
+        *sh("(setsid sleep 1000 &) ; echo ready; cat"), confinement=wrapped()
+    )
     command.tells(STARTED)
     assert command.line() == "ready"
     family = command.members()
@@ -136,12 +138,12 @@ def test_a_tree_in_bubblewrap_is_ended_whole(fork_server: ForkServer, wrapped: C
         has_ended(pid)
 
 
-def test_a_command_in_bubblewrap_has_its_terminal(fork_server: ForkServer, wrapped: Cages) -> None:
+def test_a_command_in_bubblewrap_has_its_terminal(fork_server: ForkServer, wrapped: Confine) -> None:
     ours, theirs = os.openpty()
     command = fork_server.command().start(
         *sh("test -t 0 && test -t 1 && echo both; read line; echo got $line"),
         terminal=theirs,
-        cage=wrapped(),
+        confinement=wrapped(),
     )
     command.tells(STARTED)
     read_until(ours, b"both")
@@ -153,10 +155,10 @@ def test_a_command_in_bubblewrap_has_its_terminal(fork_server: ForkServer, wrapp
     os.close(theirs)
 
 
-def test_limits_are_the_commands_own_and_not_bubblewraps(fork_server: ForkServer, wrapped: Cages) -> None:
+def test_limits_are_the_commands_own_and_not_bubblewraps(fork_server: ForkServer, wrapped: Confine) -> None:
     """With five descriptors there could be no sandbox."""
     limits = [(resource.RLIMIT_NOFILE, 5, 5)]
-    command = fork_server.command().start(*sh("ulimit -n"), limits=limits, cage=wrapped())
+    command = fork_server.command().start(*sh("ulimit -n"), limits=limits, confinement=wrapped())
     command.tells(STARTED)
 
     assert command.line() == "5"
@@ -187,70 +189,72 @@ def failure(command: Command) -> tuple[int, int]:
 )
 def test_what_is_wrong_without_bubblewrap_is_told_as_without_it(
     fork_server: ForkServer,
-    wrapped: Cages,
+    wrapped: Confine,
     argv: list[str],
     options: dict[str, str],
     stage: int,
     number: int,
 ) -> None:
-    command = fork_server.command().start(*argv, cage=wrapped(MINIMAL), **options)  # type: ignore[arg-type]
+    command = fork_server.command().start(*argv, confinement=wrapped(MINIMAL), **options)  # type: ignore[arg-type]
 
     assert failure(command) == (stage, number)
 
 
 def test_a_program_that_cannot_be_seen_inside_is_told_as_such(
-    fork_server: ForkServer, wrapped: Cages, work: Path
+    fork_server: ForkServer, wrapped: Confine, work: Path
 ) -> None:
     """And so is one whose interpreter cannot be."""
     there = program_file(work, b"#!/bin/sh\nexit 0\n")
 
-    hidden = fork_server.command().start(there, cage=wrapped(MINIMAL))
-    half = fork_server.command().start(there, cage=wrapped(Entry(str(work), READ)), cwd=work)
+    hidden = fork_server.command().start(there, confinement=wrapped(MINIMAL))
+    half = fork_server.command().start(there, confinement=wrapped(Entry(str(work), READ)), cwd=work)
 
     assert failure(hidden) == (AT_HIDDEN, errno.ENOENT)
     assert failure(half) == (AT_HIDDEN, errno.ENOENT)
 
 
 def test_a_directory_that_cannot_be_seen_inside_is_told_as_one(
-    fork_server: ForkServer, wrapped: Cages, work: Path
+    fork_server: ForkServer, wrapped: Confine, work: Path
 ) -> None:
-    command = fork_server.command().start("/bin/true", cwd=work, cage=wrapped(MINIMAL))
+    command = fork_server.command().start("/bin/true", cwd=work, confinement=wrapped(MINIMAL))
 
     assert failure(command) == (AT_DIRECTORY, errno.ENOENT)
 
 
 def test_a_program_of_no_known_kind_is_told_as_without_a_sandbox(
-    fork_server: ForkServer, wrapped: Cages, work: Path
+    fork_server: ForkServer, wrapped: Confine, work: Path
 ) -> None:
     """The sandbox has nothing to do with it."""
-    command = fork_server.command().start(program_file(work, b"\x7fnothing"), cage=wrapped())
+    command = fork_server.command().start(program_file(work, b"\x7fnothing"), confinement=wrapped())
 
     assert failure(command) == (AT_PROGRAM, errno.ENOEXEC)
 
 
 def test_what_bubblewrap_says_of_itself_is_on_the_standard_error(
-    fork_server: ForkServer, wrapped: Cages
+    fork_server: ForkServer, wrapped: Confine
 ) -> None:
-    cage = replace(wrapped(), arguments=Held(_file(b"--bind\0/none/such\0/x\0")))
+    confinement = replace(wrapped(), arguments=Held(_file(b"--bind\0/none/such\0/x\0")))
 
-    command = fork_server.command().start("/bin/true", cage=cage)
+    command = fork_server.command().start("/bin/true", confinement=confinement)
 
     assert failure(command)[0] == AT_SANDBOX
     assert read_to_end(command.stderr).startswith(b"bwrap: ")
 
 
 def test_a_bubblewrap_that_is_gone_is_a_sandbox_that_cannot_be_made(
-    fork_server: ForkServer, wrapped: Cages
+    fork_server: ForkServer, wrapped: Confine
 ) -> None:
-    command = fork_server.command().start("/bin/true", cage=replace(wrapped(), wrapper=b"/none/bwrap"))
+    command = fork_server.command().start("/bin/true", confinement=replace(wrapped(), wrapper=b"/none/bwrap"))
 
     assert failure(command) == (AT_SANDBOX, errno.ENOENT)
 
 
-def test_many_commands_can_be_told_the_same_at_once(fork_server: ForkServer, wrapped: Cages) -> None:
+def test_many_commands_can_be_told_the_same_at_once(fork_server: ForkServer, wrapped: Confine) -> None:
     """They share one file of arguments, and each reads it from its beginning."""
-    cage = wrapped()
-    commands = [fork_server.command().start(*sh(f"exit {number}"), cage=cage) for number in range(8)]
+    confinement = wrapped()
+    commands = [
+        fork_server.command().start(*sh(f"exit {number}"), confinement=confinement) for number in range(8)
+    ]
     for command in commands:
         command.tells(STARTED)
 
@@ -258,23 +262,25 @@ def test_many_commands_can_be_told_the_same_at_once(fork_server: ForkServer, wra
 
 
 def test_a_shim_keeps_nothing_of_bubblewrap_for_the_next_command(
-    fork_server: ForkServer, wrapped: Cages
+    fork_server: ForkServer, wrapped: Confine
 ) -> None:
     """Neither files nor rights."""
     command = fork_server.command()
     counts = []
-    for cage in (None, wrapped(), None, wrapped(), None):
-        command.start(*sh("grep '^Seccomp:' /proc/self/status"), cage=cage)
+    for confinement in (None, wrapped(), None, wrapped(), None):
+        command.start(*sh("grep '^Seccomp:' /proc/self/status"), confinement=confinement)
         shim = command.tells(STARTED).shim
-        assert command.line() == f"Seccomp:\t{0 if cage is None else 2}" or os.getuid() != 0
+        assert command.line() == f"Seccomp:\t{0 if confinement is None else 2}" or os.getuid() != 0
         command.ended()
         counts.append(len(os.listdir(f"/proc/{shim}/fd")))
 
     assert len(set(counts)) == 1
 
 
-def test_a_shim_that_is_killed_takes_the_sandbox_with_it(fork_server: ForkServer, wrapped: Cages) -> None:
-    command = fork_server.command().start(*sh("(setsid sleep 1000 &); echo ready; cat"), cage=wrapped())
+def test_a_shim_that_is_killed_takes_the_sandbox_with_it(fork_server: ForkServer, wrapped: Confine) -> None:
+    command = fork_server.command().start(
+        *sh("(setsid sleep 1000 &); echo ready; cat"), confinement=wrapped()
+    )
     started = command.tells(STARTED)
     assert command.line() == "ready"
     family = command.members()

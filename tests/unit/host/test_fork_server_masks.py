@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from holdfast.host.sandbox.cage import Cage
+from holdfast.host.sandbox.confinement import Confinement
 from holdfast.sandbox import Access, Entry, Named, Where
 from tests.fakes.fork_server import (
     AT_PROGRAM,
@@ -33,31 +33,33 @@ pytestmark = pytest.mark.timeout(2 * GUARD)
 ROOT = Entry(Named(Where.ROOT), Access.READ)
 NAMES = [".agents", ".aws", ".codex", ".git"]
 
-Cages = Callable[..., Cage]
+Confine = Callable[..., Confinement]
 
 
 @pytest.fixture
-def cage(wrapped: Cages, work: Path) -> Cage:
+def confinement(wrapped: Confine, work: Path) -> Confinement:
     """Of a workspace in which nothing is."""
     return wrapped(ROOT, Entry(str(work), Access.WRITE))
 
 
-def holding(fork_server: ForkServer, cage: Cage, work: Path, script: str = "echo ready; cat") -> Command:
+def holding(
+    fork_server: ForkServer, confinement: Confinement, work: Path, script: str = "echo ready; cat"
+) -> Command:
     """A command that runs until its input ends."""
-    command = fork_server.command().start(*sh(script), cwd=work, cage=cage)
+    command = fork_server.command().start(*sh(script), cwd=work, confinement=confinement)
     command.tells(STARTED)
     assert command.line() == "ready"
     return command
 
 
 def test_a_name_that_is_not_there_cannot_come_into_being(
-    fork_server: ForkServer, cage: Cage, work: Path
+    fork_server: ForkServer, confinement: Confinement, work: Path
 ) -> None:
     """From outside it is an empty directory as long as the command runs, and then it is gone."""
     script = (
         "mkdir .git 2>&1; touch .git/x 2>&1; rmdir .git 2>&1; mv .git y 2>&1; ls -a .git; echo ready; cat"
     )
-    command = fork_server.command().start(*sh(script), cwd=work, cage=cage)
+    command = fork_server.command().start(*sh(script), cwd=work, confinement=confinement)
     command.tells(STARTED)
     said = [command.line() for _ in range(4)]
     listed = [command.line(), command.line()]
@@ -77,10 +79,10 @@ def test_a_name_that_is_not_there_cannot_come_into_being(
 
 
 def test_whoever_hears_of_the_exit_finds_everything_as_it_was(
-    fork_server: ForkServer, cage: Cage, work: Path
+    fork_server: ForkServer, confinement: Confinement, work: Path
 ) -> None:
     """The next thing a client does may be to run git there."""
-    command = holding(fork_server, cage, work)
+    command = holding(fork_server, confinement, work)
 
     command.close_stdin()
     command.tells(EXITED)
@@ -89,9 +91,9 @@ def test_whoever_hears_of_the_exit_finds_everything_as_it_was(
 
 
 def test_two_commands_share_them_and_the_last_takes_them_away(
-    fork_server: ForkServer, cage: Cage, work: Path
+    fork_server: ForkServer, confinement: Confinement, work: Path
 ) -> None:
-    first, second = holding(fork_server, cage, work), holding(fork_server, cage, work)
+    first, second = holding(fork_server, confinement, work), holding(fork_server, confinement, work)
 
     first.close_stdin()
     first.ended()
@@ -105,7 +107,7 @@ def test_two_commands_share_them_and_the_last_takes_them_away(
 
 
 def test_a_command_that_starts_while_others_run_is_kept_from_them_too(
-    fork_server: ForkServer, wrapped: Cages, work: Path
+    fork_server: ForkServer, wrapped: Confine, work: Path
 ) -> None:
     """What is there is the mask of another's, and goes away with it."""
     entries = ROOT, Entry(str(work), Access.WRITE)
@@ -128,10 +130,12 @@ def test_a_command_that_starts_while_others_run_is_kept_from_them_too(
 
 @pytest.mark.parametrize("way", ["command", "group", "tree", "hang up", "wrapper"])
 def test_nothing_is_left_however_the_command_ends(
-    fork_server: ForkServer, cage: Cage, work: Path, way: str
+    fork_server: ForkServer, confinement: Confinement, work: Path, way: str
 ) -> None:
     """The reference leaves four empty directories behind."""
-    command = fork_server.command().start(*sh("(setsid sleep 1000 &); echo ready; cat"), cwd=work, cage=cage)
+    command = fork_server.command().start(
+        *sh("(setsid sleep 1000 &); echo ready; cat"), cwd=work, confinement=confinement
+    )
     started = command.tells(STARTED)
     assert command.line() == "ready"
     family = command.members()
@@ -161,10 +165,10 @@ def test_nothing_is_left_however_the_command_ends(
 
 
 def test_what_a_killed_shim_left_the_next_command_takes_away(
-    fork_server: ForkServer, cage: Cage, wrapped: Cages, work: Path
+    fork_server: ForkServer, confinement: Confinement, wrapped: Confine, work: Path
 ) -> None:
     """Nobody has a lock on it any more."""
-    command = fork_server.command().start(*sh("echo ready; cat"), cwd=work, cage=cage)
+    command = fork_server.command().start(*sh("echo ready; cat"), cwd=work, confinement=confinement)
     started = command.tells(STARTED)
     assert command.line() == "ready"
     family = command.members()
@@ -174,14 +178,16 @@ def test_what_a_killed_shim_left_the_next_command_takes_away(
     assert sorted(os.listdir(work)) == NAMES
 
     anew = wrapped(ROOT, Entry(str(work), Access.WRITE))
-    assert anew.masks == cage.masks
+    assert anew.masks == confinement.masks
     holding(fork_server, anew, work, "echo ready").ended()
 
     assert os.listdir(work) == []
 
 
-def test_a_start_that_fails_leaves_nothing(fork_server: ForkServer, cage: Cage, work: Path) -> None:
-    command = fork_server.command().start("/none/such", cwd=work, cage=cage)
+def test_a_start_that_fails_leaves_nothing(
+    fork_server: ForkServer, confinement: Confinement, work: Path
+) -> None:
+    command = fork_server.command().start("/none/such", cwd=work, confinement=confinement)
 
     assert command.tells(FAILED).detail == AT_PROGRAM
     assert os.listdir(work) == []
@@ -191,14 +197,14 @@ def test_a_start_that_fails_leaves_nothing(fork_server: ForkServer, cage: Cage, 
 
 
 def test_an_empty_directory_of_somebody_elses_stays(
-    fork_server: ForkServer, wrapped: Cages, work: Path
+    fork_server: ForkServer, wrapped: Confine, work: Path
 ) -> None:
     """It looks like nothing, but somebody has made it."""
     (work / ".git").mkdir(mode=0o555)
     inode = (work / ".git").stat().st_ino
-    cage = wrapped(ROOT, Entry(str(work), Access.WRITE))
+    confinement = wrapped(ROOT, Entry(str(work), Access.WRITE))
 
-    command = holding(fork_server, cage, work, "touch .git/x 2>/dev/null || echo ready; cat")
+    command = holding(fork_server, confinement, work, "touch .git/x 2>/dev/null || echo ready; cat")
     command.close_stdin()
     command.ended()
 
@@ -207,13 +213,13 @@ def test_an_empty_directory_of_somebody_elses_stays(
 
 
 def test_a_directory_that_somebody_made_in_the_meantime_stays(
-    fork_server: ForkServer, cage: Cage, work: Path
+    fork_server: ForkServer, confinement: Confinement, work: Path
 ) -> None:
     """It is covered as if it were not there: the sandbox was made when it was not."""
     (work / ".git").mkdir()
     (work / ".git" / "config").touch()
 
-    command = holding(fork_server, cage, work, "touch .git/x 2>/dev/null || echo ready; cat")
+    command = holding(fork_server, confinement, work, "touch .git/x 2>/dev/null || echo ready; cat")
     command.close_stdin()
     command.ended()
 
@@ -221,11 +227,11 @@ def test_a_directory_that_somebody_made_in_the_meantime_stays(
 
 
 def test_an_empty_directory_that_somebody_made_in_the_meantime_stays(
-    fork_server: ForkServer, cage: Cage, work: Path
+    fork_server: ForkServer, confinement: Confinement, work: Path
 ) -> None:
     (work / ".git").mkdir()
 
-    command = holding(fork_server, cage, work)
+    command = holding(fork_server, confinement, work)
     command.close_stdin()
     command.ended()
 
@@ -234,7 +240,7 @@ def test_an_empty_directory_that_somebody_made_in_the_meantime_stays(
 
 @pytest.mark.parametrize("kind", ["file", "link"])
 def test_a_file_that_somebody_made_in_the_meantime_stays_and_nothing_runs(
-    fork_server: ForkServer, cage: Cage, work: Path, kind: str
+    fork_server: ForkServer, confinement: Confinement, work: Path, kind: str
 ) -> None:
     """There can be no such sandbox; the next attempt makes another one."""
     if kind == "file":
@@ -242,7 +248,7 @@ def test_a_file_that_somebody_made_in_the_meantime_stays_and_nothing_runs(
     else:
         (work / ".git").symlink_to("/none/such")
 
-    command = fork_server.command().start(*sh("touch ran"), cwd=work, cage=cage)
+    command = fork_server.command().start(*sh("touch ran"), cwd=work, confinement=confinement)
 
     report = command.told()
     if report is not None and report.what == FAILED:
@@ -256,10 +262,10 @@ def test_a_file_that_somebody_made_in_the_meantime_stays_and_nothing_runs(
 
 
 def test_what_somebody_puts_in_the_place_of_a_mask_stays(
-    fork_server: ForkServer, cage: Cage, work: Path
+    fork_server: ForkServer, confinement: Confinement, work: Path
 ) -> None:
     """From outside one can take it away and put a real one there, while the command runs."""
-    command = holding(fork_server, cage, work)
+    command = holding(fork_server, confinement, work)
     (work / ".git").rename(work / "moved")
     (work / ".git").mkdir()
     (work / ".git" / "config").touch()
@@ -271,10 +277,10 @@ def test_what_somebody_puts_in_the_place_of_a_mask_stays(
 
 
 def test_an_empty_directory_in_the_place_of_a_mask_stays(
-    fork_server: ForkServer, cage: Cage, work: Path
+    fork_server: ForkServer, confinement: Confinement, work: Path
 ) -> None:
     """Also before the first file is in it."""
-    command = holding(fork_server, cage, work)
+    command = holding(fork_server, confinement, work)
     (work / ".git").rename(work / "moved")
     (work / ".git").mkdir()
 
@@ -284,10 +290,13 @@ def test_an_empty_directory_in_the_place_of_a_mask_stays(
     assert (work / ".git").is_dir()
 
 
-def test_many_commands_at_once_leave_nothing(fork_server: ForkServer, cage: Cage, work: Path) -> None:
+def test_many_commands_at_once_leave_nothing(
+    fork_server: ForkServer, confinement: Confinement, work: Path
+) -> None:
     """Each takes and gives the same directories."""
     commands = [
-        fork_server.command().start(*sh(f"exit {number}"), cwd=work, cage=cage) for number in range(12)
+        fork_server.command().start(*sh(f"exit {number}"), cwd=work, confinement=confinement)
+        for number in range(12)
     ]
     for command in commands:
         command.tells(STARTED)

@@ -13,10 +13,9 @@ from pathlib import Path
 
 import pytest
 
-from holdfast.host.sandbox.cage import Cage, Held
+from holdfast.host.sandbox.confinement import Confinement, Confiner, Held
 from holdfast.host.sandbox.filter import MACHINES, program
-from holdfast.host.sandbox.ladder import Ladder
-from holdfast.sandbox import Access, Backing, Entry, Named, Protection, Sandbox, Where
+from holdfast.sandbox import Access, Entry, Named, Protection, Sandbox, SandboxBackendName, Where
 from tests.fakes.fork_server import (
     ALONE,
     AT_DIRECTORY,
@@ -40,16 +39,16 @@ from tests.fakes.process import read_to_end
 
 pytestmark = pytest.mark.timeout(2 * GUARD)
 
-Sandboxes = Callable[..., Ladder]
+Sandboxes = Callable[..., Confiner]
 
 READ, WRITE = Access.READ, Access.WRITE
 ROOT, MINIMAL = Entry(Named(Where.ROOT), READ), Entry(Named(Where.MINIMAL), READ)
 
 
-def plain(sandboxes: Sandboxes, *entries: Entry) -> Cage:
-    """A cage of Landlock without a witness, as on kernels that hand no calls over."""
+def plain(sandboxes: Sandboxes, *entries: Entry) -> Confinement:
+    """A confinement of Landlock without a witness, as on kernels that hand no calls over."""
     sandbox = Sandbox(entries or (ROOT,), network=False, cwd="/", least=Protection.NONE)
-    return sandboxes(Backing.LANDLOCK, witness=False).cage(sandbox, None)
+    return sandboxes(SandboxBackendName.LANDLOCK, witness=False).confine(sandbox, None)
 
 
 # A filter, a ruleset, nothing that only root may.
@@ -58,7 +57,7 @@ def plain(sandboxes: Sandboxes, *entries: Entry) -> Cage:
 def test_a_command_behind_a_filter_has_given_up_its_rights_for_good(
     command: Command, sandboxes: Sandboxes
 ) -> None:
-    command.start(*sh(STATUS), cage=plain(sandboxes))
+    command.start(*sh(STATUS), confinement=plain(sandboxes))
     command.tells(STARTED)
 
     none = "0" * 16
@@ -68,9 +67,13 @@ def test_a_command_behind_a_filter_has_given_up_its_rights_for_good(
 
 def test_a_filter_alone_leaves_files_alone(command: Command, work: Path) -> None:
     machine = MACHINES[platform.machine()]
-    cage = Cage(program(machine, network=False, witness=False, files=False, attributes=False))
+    confinement = Confinement(program(machine, network=False, witness=False, files=False, attributes=False))
 
-    command.start(*sh("touch made; grep -E '^(NoNewPrivs|Seccomp):' /proc/self/status"), cwd=work, cage=cage)
+    command.start(
+        *sh("touch made; grep -E '^(NoNewPrivs|Seccomp):' /proc/self/status"),
+        cwd=work,
+        confinement=confinement,
+    )
     command.tells(STARTED)
 
     assert [command.line(), command.line()] == ["NoNewPrivs:\t1", "Seccomp:\t2"]
@@ -81,9 +84,11 @@ def test_a_filter_alone_leaves_files_alone(command: Command, work: Path) -> None
 def test_a_command_writes_where_it_may_and_nowhere_else(
     command: Command, sandboxes: Sandboxes, work: Path
 ) -> None:
-    cage = plain(sandboxes, ROOT, Entry(str(work), WRITE))
+    confinement = plain(sandboxes, ROOT, Entry(str(work), WRITE))
 
-    command.start(*sh("echo in > in; echo out 2>/dev/null > ../out || exit 7"), cwd=work, cage=cage)
+    command.start(
+        *sh("echo in > in; echo out 2>/dev/null > ../out || exit 7"), cwd=work, confinement=confinement
+    )
     command.tells(STARTED)
 
     assert command.ended()[0] in (2, 7)
@@ -97,7 +102,7 @@ def test_a_sandbox_may_come_with_everything_else(
 ) -> None:
     """Limits stand before the filter, texts behind it, the ruleset between the files."""
     limits = [(resource.RLIMIT_NOFILE, 64, 64), (resource.RLIMIT_CORE, 0, 0)]
-    cage = plain(sandboxes)
+    confinement = plain(sandboxes)
 
     command.start(
         *sh("ulimit -n; pwd; cat; echo err >&2"),
@@ -105,7 +110,7 @@ def test_a_sandbox_may_come_with_everything_else(
         path=PATH,
         cwd=work,
         limits=limits,
-        cage=cage,
+        confinement=confinement,
         in_file=in_file,
     )
     command.tells(STARTED)
@@ -137,7 +142,7 @@ def test_what_is_wrong_without_a_sandbox_is_told_as_without_one(
     number: int,
 ) -> None:
     """A program that is missing is not one that the sandbox hides."""
-    command.start(*argv, cage=plain(sandboxes, MINIMAL), **options)  # type: ignore[arg-type]
+    command.start(*argv, confinement=plain(sandboxes, MINIMAL), **options)  # type: ignore[arg-type]
 
     assert command.tells(FAILED)[:3] == (FAILED, number, stage)
     assert command.told() is None
@@ -146,14 +151,14 @@ def test_what_is_wrong_without_a_sandbox_is_told_as_without_one(
 def test_a_program_that_only_the_sandbox_keeps_from_being_run_is_told_as_such(
     command: Command, sandboxes: Sandboxes, work: Path
 ) -> None:
-    command.start("/bin/true", cage=plain(sandboxes, Entry(str(work), WRITE)))
+    command.start("/bin/true", confinement=plain(sandboxes, Entry(str(work), WRITE)))
 
     assert command.tells(FAILED)[:3] == (FAILED, errno.EACCES, AT_HIDDEN)
 
 
 def test_a_filter_that_the_kernel_does_not_take_is_a_sandbox_that_cannot_be_made(command: Command) -> None:
     """And nothing runs without it."""
-    command.start("/bin/true", cage=Cage(struct.pack("=HBBI", 0xFFFF, 0, 0, 0)))
+    command.start("/bin/true", confinement=Confinement(struct.pack("=HBBI", 0xFFFF, 0, 0, 0)))
 
     assert command.tells(FAILED)[:3] == (FAILED, errno.EINVAL, AT_SANDBOX)
 
@@ -161,9 +166,9 @@ def test_a_filter_that_the_kernel_does_not_take_is_a_sandbox_that_cannot_be_made
 def test_a_ruleset_that_is_none_is_a_sandbox_that_cannot_be_made(
     command: Command, sandboxes: Sandboxes
 ) -> None:
-    cage = replace(plain(sandboxes), ruleset=Held(os.open("/dev/null", os.O_RDONLY)))
+    confinement = replace(plain(sandboxes), ruleset=Held(os.open("/dev/null", os.O_RDONLY)))
 
-    command.start("/bin/true", cage=cage)
+    command.start("/bin/true", confinement=confinement)
 
     report = command.tells(FAILED)
     assert (report.detail, report.value) in [(AT_SANDBOX, errno.EBADFD), (AT_SANDBOX, errno.EBADF)]
@@ -192,10 +197,10 @@ def test_an_order_that_makes_no_sense_ends_its_shim_and_nobody_else(
 def test_a_shim_keeps_nothing_of_one_command_for_the_next(
     command: Command, sandboxes: Sandboxes, *, confined_first: bool
 ) -> None:
-    cages = [plain(sandboxes), None] if confined_first else [None, plain(sandboxes)]
+    confiner = [plain(sandboxes), None] if confined_first else [None, plain(sandboxes)]
     said = []
-    for cage in cages:
-        command.start(*sh("grep '^Seccomp:' /proc/self/status"), cage=cage)
+    for confinement in confiner:
+        command.start(*sh("grep '^Seccomp:' /proc/self/status"), confinement=confinement)
         command.tells(STARTED)
         said.append(command.line())
         command.ended()

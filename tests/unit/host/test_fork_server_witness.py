@@ -11,21 +11,21 @@ from pathlib import Path
 
 import pytest
 
-from holdfast.host.sandbox.cage import Cage
+from holdfast.host.sandbox.confinement import Confinement
 from holdfast.sandbox import Access, Entry, Named, Where
 from tests.fakes.fork_server import DENIAL, EMPTY, EXITED, GUARD, STARTED, Command, ForkServer, sh
 
 pytestmark = pytest.mark.timeout(2 * GUARD)
 
 ROOT = Entry(Named(Where.ROOT), Access.READ)
-Cages = Callable[..., Cage]
+Confine = Callable[..., Confinement]
 Denials = Counter[tuple[str, str]]
 
 
 @pytest.fixture(params=["bubblewrap", "landlock"])
-def cages(request: pytest.FixtureRequest) -> Cages:
+def confine(request: pytest.FixtureRequest) -> Confine:
     """The witness is the same for both."""
-    made: Cages = request.getfixturevalue("wrapped" if request.param == "bubblewrap" else "locked")
+    made: Confine = request.getfixturevalue("wrapped" if request.param == "bubblewrap" else "locked")
     return made
 
 
@@ -47,14 +47,14 @@ def outcome(command: Command) -> tuple[int, Denials]:
 
 
 @pytest.fixture
-def ran(fork_server: ForkServer, cages: Cages, work: Path) -> Callable[[str], tuple[int, Denials]]:
+def ran(fork_server: ForkServer, confine: Confine, work: Path) -> Callable[[str], tuple[int, Denials]]:
     """Runs a script in a workspace beside which there are other things."""
     outside = work.with_name("outside")
     (outside / "empty").mkdir(parents=True)
     (outside / "file").write_text("whole")
     (work / "inside").write_text("own")
-    cage = cages(ROOT, Entry(str(work), Access.WRITE))
-    return lambda script: outcome(fork_server.command().start(*sh(script), cwd=work, cage=cage))
+    confinement = confine(ROOT, Entry(str(work), Access.WRITE))
+    return lambda script: outcome(fork_server.command().start(*sh(script), cwd=work, confinement=confinement))
 
 
 def python(source: str) -> str:
@@ -238,14 +238,14 @@ def test_a_signal_that_is_handled_does_not_make_a_call_happen_twice(ran: Ran, wo
 
 
 def test_one_command_is_not_told_of_anothers_denials(
-    fork_server: ForkServer, cages: Cages, work: Path
+    fork_server: ForkServer, confine: Confine, work: Path
 ) -> None:
     """A shim has one after the other."""
-    cage = cages(ROOT, Entry(str(work), Access.WRITE))
+    confinement = confine(ROOT, Entry(str(work), Access.WRITE))
     command = fork_server.command()
 
-    first = outcome(command.start(*sh("mkdir ../x 2>/dev/null"), cwd=work, cage=cage))
-    second = outcome(command.start(*sh("exit 1"), cwd=work, cage=cage))
+    first = outcome(command.start(*sh("mkdir ../x 2>/dev/null"), cwd=work, confinement=confinement))
+    second = outcome(command.start(*sh("exit 1"), cwd=work, confinement=confinement))
     third = outcome(command.start(*sh("mkdir ../x; rmdir ../x"), cwd=work))
 
     assert first == (1, {("mkdir", f"{work.parent}/x"): 1})
@@ -253,11 +253,11 @@ def test_one_command_is_not_told_of_anothers_denials(
 
 
 def test_a_command_that_is_killed_while_it_asks_is_gone(
-    fork_server: ForkServer, cages: Cages, work: Path
+    fork_server: ForkServer, confine: Confine, work: Path
 ) -> None:
-    cage = cages(ROOT, Entry(str(work), Access.WRITE))
+    confinement = confine(ROOT, Entry(str(work), Access.WRITE))
     command = fork_server.command().start(
-        *sh("echo ready; while :; do mkdir d; rmdir d; done"), cwd=work, cage=cage
+        *sh("echo ready; while :; do mkdir d; rmdir d; done"), cwd=work, confinement=confinement
     )
     command.tells(STARTED)
     assert command.line() == "ready"
@@ -301,12 +301,12 @@ def test_a_protected_name_does_not_come_into_being(ran: Ran, work: Path, script:
 
 
 @pytest.fixture
-def guarded(fork_server: ForkServer, cages: Cages, work: Path) -> Ran:
+def guarded(fork_server: ForkServer, confine: Confine, work: Path) -> Ran:
     """A workspace with a repository."""
     (work / ".git").mkdir()
     (work / ".git" / "config").write_text("old")
-    cage = cages(ROOT, Entry(str(work), Access.WRITE))
-    return lambda script: outcome(fork_server.command().start(*sh(script), cwd=work, cage=cage))
+    confinement = confine(ROOT, Entry(str(work), Access.WRITE))
+    return lambda script: outcome(fork_server.command().start(*sh(script), cwd=work, confinement=confinement))
 
 
 @pytest.mark.parametrize(
@@ -339,15 +339,15 @@ def test_a_protected_directory_can_be_read_and_what_is_beside_it_written(guarded
     assert (work / "copy").read_text() == "old"
 
 
-def test_a_protected_link_stays_a_link(fork_server: ForkServer, cages: Cages, work: Path) -> None:
+def test_a_protected_link_stays_a_link(fork_server: ForkServer, confine: Confine, work: Path) -> None:
     """No mount can cover it: so it is guarded."""
     (work / "real").mkdir()
     (work / ".git").symlink_to("real")
-    cage = cages(ROOT, Entry(str(work), Access.WRITE))
+    confinement = confine(ROOT, Entry(str(work), Access.WRITE))
     script = "rm .git; mv .git x; ln -sfn other .git; touch .git/x; touch real/x; true"
 
     _, denials = outcome(
-        fork_server.command().start(*sh(f"{{ {script}; }} 2>/dev/null"), cwd=work, cage=cage)
+        fork_server.command().start(*sh(f"{{ {script}; }} 2>/dev/null"), cwd=work, confinement=confinement)
     )
 
     assert os.readlink(work / ".git") == "real"

@@ -8,7 +8,7 @@ import struct
 import pytest
 
 from holdfast.host.orders import News, Report, StartOrder, StartStage
-from holdfast.host.sandbox.cage import Cage
+from holdfast.host.sandbox.confinement import Confinement
 from tests.fakes.fork_server import (
     CONFINED,
     GUARDED,
@@ -69,7 +69,13 @@ NONE = 0, 0, 0
             struct.pack("=6Q", 7, 64, 2**64 - 1, 0, 1, 3) + b"/\xff\0/g/1\0/g/2\0p\0/bin:\0p\0x\0A=1\0",
         ),
         (
-            StartOrder(cwd=b"/", program=b"/p", argv=[b"p"], env=[], cage=Cage(b"FILTER.8", powerless=True)),
+            StartOrder(
+                cwd=b"/",
+                program=b"/p",
+                argv=[b"p"],
+                env=[],
+                confinement=Confinement(b"FILTER.8", powerless=True),
+            ),
             CONFINED | POWERLESS,
             (1, 0, 0, 0),
             (8, 0, 0),
@@ -83,7 +89,7 @@ NONE = 0, 0, 0
                 env=[b"A=1"],
                 path=b"/bin",
                 limits=[(resource.RLIMIT_CPU, 1, 3)],
-                cage=Cage(
+                confinement=Confinement(
                     b"FILTER.8",
                     wrapper=b"/bwrap",
                     masks=(b"/m", b"/n"),

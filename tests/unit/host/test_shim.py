@@ -11,7 +11,7 @@ from collections.abc import Iterator
 import pytest
 
 from holdfast.host.orders import LOST, News, Report, StartOrder
-from holdfast.host.sandbox.cage import Cage, Held
+from holdfast.host.sandbox.confinement import Confinement, Held
 from holdfast.host.shim import Shim
 from holdfast.model import Usage
 from holdfast.sandbox import Denial
@@ -81,11 +81,11 @@ def test_a_start_hands_over_the_order_and_the_files_in_their_sequence(ends: Ends
 
 @pytest.mark.parametrize("flag", [RULESET, 0])
 def test_what_a_sandbox_hands_over_comes_after_the_standard_files(ends: Ends, flag: int) -> None:
-    """A Landlock ruleset, or what bubblewrap is told; the cage keeps its own."""
+    """A Landlock ruleset, or what bubblewrap is told; the confinement keeps its own."""
     shim, far = ends
     held = Held(os.open("/proc", os.O_RDONLY))
-    cage = Cage(b"FILTER.8", ruleset=held) if flag else Cage(b"FILTER.8", arguments=held)
-    order = StartOrder(cwd=b"/", program=b"/p", argv=[b"p"], env=[], cage=cage)
+    confinement = Confinement(b"FILTER.8", ruleset=held) if flag else Confinement(b"FILTER.8", arguments=held)
+    order = StartOrder(cwd=b"/", program=b"/p", argv=[b"p"], env=[], confinement=confinement)
     file = os.open("/", os.O_RDONLY)
 
     shim.start(order, [file])
@@ -93,8 +93,8 @@ def test_what_a_sandbox_hands_over_comes_after_the_standard_files(ends: Ends, fl
     data, files = received(far)
     assert (data, files) == (b"".join(order.encode()), ["/", "/proc"])
     assert ORDER.unpack_from(data)[1] == CONFINED | flag
-    assert cage.handed is not None
-    assert os.readlink(f"/proc/self/fd/{cage.handed.fileno()}") == "/proc"
+    assert confinement.handed is not None
+    assert os.readlink(f"/proc/self/fd/{confinement.handed.fileno()}") == "/proc"
     os.close(file)
 
 

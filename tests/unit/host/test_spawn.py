@@ -14,8 +14,7 @@ from pathlib import Path
 import pytest
 
 from holdfast.host.environ import Environment
-from holdfast.host.groups import Groups
-from holdfast.host.limits import Kept
+from holdfast.host.limits import Groups, Kept
 from holdfast.host.orders import News
 from holdfast.host.shim import ForkServer
 from holdfast.host.spawn import Spawner, login_shell

@@ -14,7 +14,7 @@ import pytest
 
 from holdfast.errors import Fault, ProgramSearch, SpawnFailed
 from holdfast.host.environ import Environment
-from holdfast.host.groups import Group, Groups
+from holdfast.host.limits import Group, Groups
 from holdfast.host.orders import News
 from holdfast.host.shim import ForkServer
 from holdfast.host.spawn import Spawner

@@ -14,14 +14,24 @@ import pytest
 from holdfast.errors import BadRequest, Fault, SandboxUnavailable, SpawnFailed
 from holdfast.host.child import ShimChild
 from holdfast.host.environ import Environment
-from holdfast.host.groups import find_groups
+from holdfast.host.limits import find_groups
 from holdfast.host.orders import News
-from holdfast.host.sandbox.cage import Held
-from holdfast.host.sandbox.ladder import Ladder, _file
+from holdfast.host.sandbox.bubblewrap import _file
+from holdfast.host.sandbox.confinement import Confiner, Held
 from holdfast.host.shim import ForkServer
 from holdfast.host.spawn import Spawner
 from holdfast.model import Limits, ProcessTerms, Size, Spec
-from holdfast.sandbox import Access, Backing, Denial, Entry, Guarantees, Named, Pattern, Sandbox, Where
+from holdfast.sandbox import (
+    Access,
+    Denial,
+    Entry,
+    Guarantees,
+    Named,
+    Pattern,
+    Sandbox,
+    SandboxBackendName,
+    Where,
+)
 from tests.fakes.fork_server import GUARD
 from tests.fakes.process import (
     PATH,
@@ -52,16 +62,16 @@ def _nothing_left() -> Iterator[None]:
     assert not has_children()
 
 
-@pytest.fixture(params=Backing)
+@pytest.fixture(params=SandboxBackendName)
 def spawner(
-    request: pytest.FixtureRequest, compiled: str, sandboxes: Callable[..., Ladder]
+    request: pytest.FixtureRequest, compiled: str, sandboxes: Callable[..., Confiner]
 ) -> Iterator[Spawner]:
     """With sandboxes of each kind."""
     made = Spawner(
         Environment({"TMPDIR": "/inherited"}),
         ForkServer(program=compiled),
         groups=find_groups(),
-        ladder=sandboxes(request.param),
+        confiner=sandboxes(request.param),
     )
     yield made
     made.close()
@@ -83,14 +93,14 @@ def ends(child: ShimChild) -> None:
 
 def ran(spawner: Spawner, spec: Spec) -> tuple[int, list[Denial]]:
     """The exit code, and what was refused."""
-    child = spawner.start(spec, spawner.cage(spec))
+    child = spawner.start(spec, spawner.confine(spec))
     try:
         report = wait_news(child)
         if report.news is not News.STARTED:
             raise child.failure(report)
-        assert child.caged is not None
-        assert (child.caged.exact, child.caged.denials) == (True, [])
-        return wait_exit(child), child.caged.denials
+        assert child.confined_command is not None
+        assert (child.confined_command.exact, child.confined_command.denials) == (True, [])
+        return wait_exit(child), child.confined_command.denials
     finally:
         ends(child)
 
@@ -151,7 +161,7 @@ def test_a_command_has_no_more_processes_than_without_a_sandbox(spawner: Spawner
 def test_who_keeps_the_sandbox_is_not_counted(spawner: Spawner) -> None:
     """Where limits are kept by looking."""
     spec = sandboxed("sh", "-c", "sleep 1000 & echo; wait")
-    child = spawner.start(spec, spawner.cage(spec))
+    child = spawner.start(spec, spawner.confine(spec))
     try:
         assert wait_news(child).news is News.STARTED
         read_until(child.outputs[0][1], b"\n")
@@ -161,12 +171,12 @@ def test_who_keeps_the_sandbox_is_not_counted(spawner: Spawner) -> None:
         ends(child)
 
 
-def test_without_a_sandbox_there_is_no_cage(spawner: Spawner) -> None:
+def test_without_a_sandbox_there_is_no_confinement(spawner: Spawner) -> None:
     plain = command("true")
 
-    assert spawner.cage(plain) is None
+    assert spawner.confine(plain) is None
     child = spawner.start(plain)
-    assert child.caged is None
+    assert child.confined_command is None
     assert wait_news(child).news is News.STARTED
     ends(child)
 
@@ -223,14 +233,16 @@ def test_what_is_missing_anyway_is_not_the_sandboxes_fault(
 
 @BOTH
 def test_what_bubblewrap_says_is_the_reason(
-    compiled: str, sandboxes: Callable[..., Ladder], terminal: Size | None
+    compiled: str, sandboxes: Callable[..., Confiner], terminal: Size | None
 ) -> None:
     """It knows better than a number."""
-    spawner = Spawner(Environment({}), ForkServer(program=compiled), ladder=sandboxes(Backing.BUBBLEWRAP))
+    spawner = Spawner(
+        Environment({}), ForkServer(program=compiled), confiner=sandboxes(SandboxBackendName.BUBBLEWRAP)
+    )
     spec = sandboxed("true", terminal=terminal)
-    cage = spawner.cage(spec)
-    assert cage is not None
-    child = spawner.start(spec, replace(cage, arguments=Held(_file(b"--bind\0/none/such\0/x\0"))))
+    confinement = spawner.confine(spec)
+    assert confinement is not None
+    child = spawner.start(spec, replace(confinement, arguments=Held(_file(b"--bind\0/none/such\0/x\0"))))
 
     error = child.failure(wait_news(child))
 
@@ -243,7 +255,7 @@ def test_what_bubblewrap_says_is_the_reason(
 
 def test_a_policy_that_makes_no_sense_is_refused_before_anything_starts(spawner: Spawner) -> None:
     with pytest.raises(BadRequest):
-        spawner.cage(sandboxed("true", entries=(ROOT, Entry(Pattern("/**"), Access.DENY))))
+        spawner.confine(sandboxed("true", entries=(ROOT, Entry(Pattern("/**"), Access.DENY))))
 
 
 def test_where_there_are_no_sandboxes_one_is_refused() -> None:
@@ -251,19 +263,19 @@ def test_where_there_are_no_sandboxes_one_is_refused() -> None:
 
     assert spawner.guarantees == Guarantees(None, reason="sandboxes are switched off")
     with pytest.raises(SandboxUnavailable):
-        spawner.cage(sandboxed("true"))
+        spawner.confine(sandboxed("true"))
     spawner.close()
 
 
-def test_what_sandboxes_are_worth_is_what_the_ladder_found(spawner: Spawner) -> None:
-    assert spawner.guarantees.backing is not None
+def test_what_sandboxes_are_worth_is_what_was_found(spawner: Spawner) -> None:
+    assert spawner.guarantees.backend is not None
     assert spawner.guarantees is spawner.guarantees
 
 
 def test_output_that_was_said_is_still_there_after_a_start(spawner: Spawner) -> None:
     """Only a start that failed has its explanation read from it."""
     spec = sandboxed("sh", "-c", "echo out; echo err >&2")
-    child = spawner.start(spec, spawner.cage(spec))
+    child = spawner.start(spec, spawner.confine(spec))
     assert wait_news(child).news is News.STARTED
 
     assert [read_to_end(fd) for _, fd in child.outputs] == [b"out\n", b"err\n"]

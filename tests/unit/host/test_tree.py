@@ -12,8 +12,7 @@ from pathlib import Path
 import pytest
 
 from holdfast.host import tree
-from holdfast.host.look import Look, glance
-from holdfast.host.tree import Load, below, is_alive, load, signal_all
+from holdfast.host.tree import Load, Look, below, glance, is_alive, load, signal_all
 from tests.fakes.fork_server import has_ended, until
 from tests.fakes.process import command, python, sh, started, status, wait_exit
 from tests.fakes.rooted import rooted, said

@@ -17,12 +17,12 @@ from holdfast.protocol.session import (
     environment_info,
     host_info,
 )
-from holdfast.sandbox import NO_SANDBOXES, Backing, Guarantees, Protection
+from holdfast.sandbox import NO_SANDBOXES, Guarantees, Protection, SandboxBackendName
 
 
 @pytest.mark.parametrize("home", [None, "/home/x"])
 @pytest.mark.parametrize(
-    "sandboxes", [NO_SANDBOXES, Guarantees(Backing.BUBBLEWRAP, Protection.HARD, exact=True)]
+    "sandboxes", [NO_SANDBOXES, Guarantees(SandboxBackendName.BUBBLEWRAP, Protection.HARD, exact=True)]
 )
 def test_a_host_comes_back_as_it_was_told(home: str | None, sandboxes: Guarantees) -> None:
     host = HostInfo(  # noqa: S604
@@ -83,7 +83,11 @@ def test_a_host_is_all_that_was_told_of_it() -> None:
         provider="here",
         version="1.2",
         sandboxes=Guarantees(
-            Backing.LANDLOCK, Protection.SOFT, exact=True, weaknesses=("ptrace",), reason="no bubblewrap"
+            SandboxBackendName.LANDLOCK,
+            Protection.SOFT,
+            exact=True,
+            weaknesses=("ptrace",),
+            reason="no bubblewrap",
         ),
     )
 

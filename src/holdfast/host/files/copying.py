@@ -11,27 +11,26 @@ from collections.abc import Callable, Iterator
 from holdfast.errors import FileRefused
 from holdfast.sandbox import Access
 
+from .content import write_all
 from .making import make_all, make_one
-from .places import check_length, failure, join, real_path, split
+from .paths import check_length, failure, join, open_beneath, real_path, split
 from .resolver import Resolver, Spot
-from .walking import open_beneath
-from .whole import write_all
 
 _STEP = 1 << 30
-"""Bytes that the kernel is asked to copy at once."""
+"""Bytes that the kernel is asked to copy with one call."""
 
 _PIECE = 1 << 20
-"""Bytes that are copied at once where the kernel cannot do it by itself."""
+"""Bytes that are read and written at once where the kernel cannot copy."""
 
 _CANNOT = frozenset({errno.ENOSYS, errno.EXDEV, errno.EINVAL, errno.EPERM, errno.EOPNOTSUPP, errno.EBADF})
-"""What the kernel says to pairs of files that it cannot copy by itself."""
+"""Errors of ``copy_file_range`` for files that the kernel cannot copy by itself."""
 
 _INSIDE = os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC
 _PLAIN = os.O_PATH | os.O_NOFOLLOW | os.O_CLOEXEC
 
 
 def copy(resolver: Resolver, source: bytes, destination: bytes, *, recursive: bool) -> None:
-    """Copy a file with its mode, a link as it is, or a directory with all that is in it."""
+    """Copy a file with its mode, a link as a link, or a directory with everything in it."""
     with resolver.find(source, last=False) as found:
         mode = os.fstat(found).st_mode
         if stat.S_ISDIR(mode):
@@ -47,10 +46,11 @@ def copy(resolver: Resolver, source: bytes, destination: bytes, *, recursive: bo
             raise FileRefused("fs/copy only supports regular files, directories, and symlinks")
 
 
-# One thing.
+# Single files and links.
 
 
 def _copy_link(resolver: Resolver, found: int, spot: Spot) -> None:
+    """Make a link with the target of another one.  An error says first that the name is taken."""
     target = os.readlink(b"", dir_fd=found)
     if resolver.ruled:
         with contextlib.suppress(FileNotFoundError):
@@ -62,7 +62,7 @@ def _copy_link(resolver: Resolver, found: int, spot: Spot) -> None:
 
 
 def _copy_file(resolver: Resolver, found: int, create: Callable[[int], int]) -> None:
-    """Copy to a file that ``create`` opens, given its mode, and does not empty."""
+    """Copy a file to the one that ``create`` opens, given the mode of a new file, and does not empty."""
     source = resolver.reopen(found, os.O_RDONLY)
     try:
         facts = os.fstat(source)
@@ -71,16 +71,16 @@ def _copy_file(resolver: Resolver, found: int, create: Callable[[int], int]) -> 
         try:
             there = os.fstat(target)
             if os.path.samestat(facts, there):
-                return  # Emptied first, as by the reference, it would be lost.
-            # Before the bytes, which others may not be meant to see.
+                return  # A file that is copied to itself must not be emptied first.
+            # Before the bytes are there, which other users may not be meant to see.
             os.fchmod(target, mode & 0o777)
             os.ftruncate(target, 0)
             transfer(source, target)
-            # Whoever runs a copy must not become somebody else by it than by the original.  Under rules
-            # nobody becomes anybody: another request may be writing to it.
+            # A set-uid copy must give the rights of the same owner as the original.  Under rules no copy is
+            # set-uid, because another request may be writing to it.
             same = (there.st_uid, there.st_gid) == (facts.st_uid, facts.st_gid)
             if mode > 0o777 and same and not resolver.ruled:
-                os.fchmod(target, mode)  # Last: writing would take these bits away.
+                os.fchmod(target, mode)  # At the end, because writing clears these bits.
         finally:
             os.close(target)
     finally:
@@ -88,7 +88,7 @@ def _copy_file(resolver: Resolver, found: int, create: Callable[[int], int]) -> 
 
 
 def transfer(source: int, target: int) -> None:
-    """Copy the rest of a file, without bringing it here if the kernel can do that."""
+    """Copy the rest of a file to another one; the kernel does it without us, if it can."""
     by_kernel = True
     while True:
         if by_kernel:
@@ -98,7 +98,7 @@ def transfer(source: int, target: int) -> None:
                 if error.errno not in _CANNOT:
                     raise
                 by_kernel = False
-            # At the end, or at what looks like it in files of the kernel's own.
+            # It was the end, or seemed to be: files of procfs look empty to this call.  So read on.
             continue
         data = os.read(source, _PIECE)
         if not data:
@@ -106,10 +106,11 @@ def transfer(source: int, target: int) -> None:
         write_all(target, data)
 
 
-# A tree.
+# Whole trees.
 
 
 def _copy_tree(resolver: Resolver, found: int, destination: bytes) -> None:
+    """Copy a directory and everything below it, one directory after the other."""
     check_length(destination)
     source_path = real_path(found)
     if join(_future(destination), b"").startswith(join(source_path, b"")):
@@ -125,7 +126,7 @@ def _copy_tree(resolver: Resolver, found: int, destination: bytes) -> None:
 
 
 def _future(path: bytes) -> bytes:
-    """Where something would be that is made at a path."""
+    """Return the path, without links, of what would be made at a path: only a part of that may exist."""
     rest = b""
     while True:
         with contextlib.suppress(OSError):
@@ -139,7 +140,7 @@ def _future(path: bytes) -> bytes:
 
 
 def _copy_directory(resolver: Resolver, source: int, target: int, below: bytes, pending: list[bytes]) -> None:
-    """Copy what is in one directory; directories in it are made and put aside."""
+    """Copy the contents of one directory.  Directories in it are made, and added to ``pending``."""
     with _open(source, below) as here, _open(target, below) as there:
         path = real_path(here) if resolver.ruled else b""
         fd = os.open(b".", _INSIDE, dir_fd=here)
@@ -157,6 +158,7 @@ def _copy_directory(resolver: Resolver, source: int, target: int, below: bytes, 
 
 @contextlib.contextmanager
 def _open(root: int, below: bytes) -> Iterator[int]:
+    """Give a descriptor of a directory below another one, for a ``with`` block."""
     fd = open_beneath(root, below)
     try:
         yield fd
@@ -165,7 +167,7 @@ def _open(root: int, below: bytes) -> Iterator[int]:
 
 
 def _copy_entry(resolver: Resolver, source: int, spot: Spot) -> bool:
-    """Copy one name to the same in another directory; True for a directory that was made."""
+    """Copy one entry of a directory to ``spot``.  Return whether it is a directory, which was only made."""
     found = os.open(spot.name, _PLAIN, dir_fd=source)
     try:
         resolver.inspect(found)
@@ -183,7 +185,7 @@ def _copy_entry(resolver: Resolver, source: int, spot: Spot) -> bool:
 
 
 def _make(resolver: Resolver, spot: Spot) -> None:
-    """A directory, which may be there already.  A link to one is none: it could lead anywhere."""
+    """Make a directory, which may exist already.  A link to one does not count: it could lead anywhere."""
     try:
         make_one(resolver, spot)
     except FileExistsError:

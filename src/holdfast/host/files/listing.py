@@ -1,4 +1,4 @@
-"""What is in a directory, and below it."""
+"""Lists of what is in a directory, and walks through everything below it."""
 
 from __future__ import annotations
 
@@ -10,33 +10,34 @@ from collections.abc import Iterator
 
 from holdfast.errors import TooManyEntries
 from holdfast.files import DirEntry, Walk, WalkEntry, WalkError, WalkTerms
-from holdfast.host.text import to_text
+from holdfast.host.environ import to_text
 from holdfast.value import record
 
 from . import procfs
-from .places import join, real_path
+from .paths import join, real_path
 from .resolver import Resolver
 
 _ITEM = 64
-"""What an entry or an error of a walk weighs beside its texts."""
+"""Bytes that an entry or an error of a walk counts for, beside its texts."""
 
 
 @record
 class Item:
-    """A name in a directory, and what is there."""
+    """A name in a directory, and the kind of file that it names."""
 
     name: bytes
     directory: bool
-    """It is one, or a link to one."""
+    """Whether it is a directory, or a link to one."""
     file: bool
+    """Whether it is a regular file, or a link to one."""
     link: bool
 
 
 def listed(resolver: Resolver, path: bytes, *, limit: int) -> list[DirEntry]:
-    """What is in a directory, in its own order.
+    """Return the entries of a directory, in the order of the file system.
 
     Raises:
-        TooManyEntries: There is more than that; it is counted, not kept.
+        TooManyEntries: There are more than ``limit``.  The error says how many.
     """
     entries: list[DirEntry] = []
     count = 0
@@ -50,7 +51,7 @@ def listed(resolver: Resolver, path: bytes, *, limit: int) -> list[DirEntry]:
 
 
 def items(resolver: Resolver, path: bytes) -> Iterator[Item]:
-    """What may be seen in a directory.  Links that lead nowhere, or out of reach, are left out."""
+    """Yield what a request may see in a directory, without links to what is not there or may not be seen."""
     with resolver.find(path) as found:
         fd = os.open(b".", os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC, dir_fd=found)
     try:
@@ -68,6 +69,7 @@ def items(resolver: Resolver, path: bytes) -> Iterator[Item]:
 
 
 def _item(resolver: Resolver, directory: int, real: bytes, entry: os.DirEntry[str]) -> Item | None:
+    """Return an entry of a directory, whose path is ``real``; None if the request may not see it."""
     name = os.fsencode(entry.name)
     if resolver.ruled and not resolver.shows(join(real, name)):
         return None
@@ -87,7 +89,7 @@ def _item(resolver: Resolver, directory: int, real: bytes, entry: os.DirEntry[st
 
 
 def walk(resolver: Resolver, path: bytes, terms: WalkTerms) -> Walk:
-    """What is below a directory; nothing if it is none."""
+    """Return what is below a directory, level by level; nothing if the path is not a directory."""
     with resolver.find(path) as found:
         is_directory = stat.S_ISDIR(os.fstat(found).st_mode)
         real = real_path(found) if terms.follow else b""
@@ -101,7 +103,7 @@ def walk(resolver: Resolver, path: bytes, terms: WalkTerms) -> Walk:
 
 
 class _Walking:
-    """A walk under way: level by level."""
+    """A walk that is under way, level by level, within the bounds of its terms."""
 
     def __init__(self, resolver: Resolver, terms: WalkTerms) -> None:
         self.walk = Walk([], [], truncated=False)
@@ -114,7 +116,7 @@ class _Walking:
         self._weight = 0
 
     def enter(self, path: bytes, real: bytes, depth: int) -> None:
-        """Look into a directory later, unless the terms are against it."""
+        """Put a directory into the queue, unless it is too deep, was entered before, or too many were."""
         if depth > self._terms.depth:
             return
         if self._terms.follow:
@@ -128,6 +130,7 @@ class _Walking:
         self._queue.append((path, depth))
 
     def run(self) -> None:
+        """Walk until the queue is empty or a bound is reached."""
         while self._queue:
             path, depth = self._queue.popleft()
             room = self._terms.entries - self._looked_at
@@ -143,7 +146,7 @@ class _Walking:
                 return
 
     def _take(self, path: bytes, item: Item, depth: int) -> bool:
-        """Tell of an entry; False if there is no room for it."""
+        """Add an entry to the result.  Return whether there was room for it."""
         if item.link and not (item.directory and self._terms.follow):
             return True
         if not item.directory and not item.file:
@@ -158,6 +161,7 @@ class _Walking:
         return True
 
     def _descend(self, path: bytes, depth: int) -> None:
+        """Enter a directory.  Where links are followed, its real path tells whether it was entered before."""
         real = b""
         if self._terms.follow and depth <= self._terms.depth:
             try:
@@ -169,7 +173,7 @@ class _Walking:
         self.enter(path, real, depth)
 
     def _fail(self, path: bytes, error: OSError) -> bool:
-        """Tell of something that could not be looked at; False if there is no room for it."""
+        """Add an error to the result.  Return whether there was room for it."""
         text = self._terms.spell(to_text(path))
         number = error.errno or 0
         if not self._has_room(len(text) + len(f"{os.strerror(number)} (os error {number})")):
@@ -178,6 +182,7 @@ class _Walking:
         return True
 
     def _has_room(self, length: int) -> bool:
+        """Count an entry or error with texts of this length.  Return whether the budget allows it."""
         weight = self._weight + _ITEM + length
         if weight > self._terms.budget:
             self.walk.truncated = True
@@ -187,6 +192,6 @@ class _Walking:
 
 
 def _smallest(found: Iterator[Item], most: int) -> tuple[list[Item], bool]:
-    """The first so many in the order of the names, and whether there are more.  Keeps no more than that."""
+    """Return the first ``most`` in the order of their names, and whether there are more."""
     first = heapq.nsmallest(most + 1, found, key=lambda item: item.name)
     return first[:most], len(first) > most

@@ -1,4 +1,4 @@
-"""Directories: making them, with all above them."""
+"""Making directories, with all directories above them."""
 
 from __future__ import annotations
 
@@ -10,16 +10,16 @@ import stat
 from holdfast.errors import FileUnsupported
 from holdfast.sandbox import Access
 
-from .places import failure
+from .paths import failure
 from .resolver import Resolver, Spot
 
 _DIRECTORY = os.O_PATH | os.O_DIRECTORY | os.O_CLOEXEC
 _MODE = 0o777
-"""Of a new directory, before the umask."""
+"""The mode of a new directory, before the umask."""
 
 
 def make_directory(resolver: Resolver, path: bytes, *, recursive: bool) -> None:
-    """Make a directory; if ``recursive`` with all above it, and it may be there already."""
+    """Make a directory.  If ``recursive``, make those above it, too, and it may exist already."""
     if recursive:
         os.close(make_all(resolver, path))
     elif path == b"/":
@@ -30,7 +30,7 @@ def make_directory(resolver: Resolver, path: bytes, *, recursive: bool) -> None:
 
 
 def make_one(resolver: Resolver, spot: Spot) -> None:
-    """Make a directory.  That there is something already is said before that it may not be made."""
+    """Make a directory by its name.  That the name is taken is said before that it is forbidden."""
     if resolver.ruled:
         with contextlib.suppress(FileNotFoundError):
             os.stat(spot.name, dir_fd=spot.directory, follow_symlinks=False)
@@ -41,9 +41,9 @@ def make_one(resolver: Resolver, spot: Spot) -> None:
 
 
 def make_all(resolver: Resolver, path: bytes) -> int:
-    """Make a directory and all above it; return it, for relative paths only.
+    """Make a directory and all above it.  Return a descriptor of it, for relative paths only.
 
-    Step by step, because what was just made must be what the next one is made in.
+    They are made one by one through descriptors, so that each is made in the one that was just made.
     """
     try:
         return _find(resolver, path)
@@ -63,6 +63,7 @@ def make_all(resolver: Resolver, path: bytes) -> int:
 
 
 def _find(resolver: Resolver, path: bytes) -> int:
+    """Return a descriptor of a directory that exists."""
     fd = resolver.take(path)
     if stat.S_ISDIR(os.fstat(fd).st_mode):
         return fd
@@ -71,7 +72,7 @@ def _find(resolver: Resolver, path: bytes) -> int:
 
 
 def _step(resolver: Resolver, directory: int, name: bytes, *, last: bool) -> int:
-    """Go into a directory, which is made if there is none."""
+    """Return a descriptor of a directory by its name, which is made if it does not exist."""
     try:
         return resolver.enter(name, start=directory)
     except FileNotFoundError:
@@ -85,7 +86,7 @@ def _step(resolver: Resolver, directory: int, name: bytes, *, last: bool) -> int
     try:
         os.mkdir(name, _MODE, dir_fd=directory)
     except FileExistsError:
-        # Somebody was faster, or it is a link that leads nowhere.
+        # Somebody has made it meanwhile, or it is a link that leads nowhere.
         try:
             return resolver.enter(name, start=directory)
         except FileNotFoundError:

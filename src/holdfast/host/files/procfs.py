@@ -1,15 +1,15 @@
-"""What may be seen of procfs: it shows the server's own memory, variables and open files.
+"""What requests may see of procfs, which shows the server's own memory, variables and open files.
 
-A file system is told by its kind, and a place in it by what the kernel says of its
-mount, never by a path: it may be mounted anywhere, and parts of it on other paths.
+procfs is recognized by the kind of the file system, and a place in it by its mount, never by a path: it may
+be mounted anywhere, and parts of it at other paths.
 """
 
 from __future__ import annotations
 
+import ctypes
 import os
 import re
-
-from . import kernel
+import struct
 
 READABLE = frozenset(
     (
@@ -25,40 +25,56 @@ READABLE = frozenset(
         b"vmstat",
     )
 )
-"""What is about the host, says the same to everybody, and does nothing when it is read."""
+"""Files about the host that say the same to everybody, and for which reading has no effect."""
 
 _MOUNT = re.compile(rb"mnt_id:\s*(\d+)")
 _ESCAPED = re.compile(rb"\\([0-7]{3})")
 _MEMORY = re.compile(rb"/\d+/(?:task/\d+/)?mem")
 
+_PROC_MAGIC = 0x9FA0
+_STATFS_MOST = 256
+"""Bytes of ``struct statfs`` on any machine."""
+
+_libc = ctypes.CDLL(None, use_errno=True)
+
+
+def is_procfs(fd: int) -> bool:
+    """Whether an open file is on procfs."""
+    buffer = ctypes.create_string_buffer(_STATFS_MOST)
+    if _libc.fstatfs(fd, buffer):
+        number = ctypes.get_errno()
+        raise OSError(number, os.strerror(number))
+    # The kind is the first field, of four or eight bytes, in the byte order of the machine.
+    return _PROC_MAGIC in struct.unpack_from("=II", buffer)
+
 
 def has_only(fd: int) -> frozenset[bytes] | None:
-    """The names that may be seen in an open directory; None if it is on another file system."""
-    if not kernel.is_procfs(fd):
+    """Return the names that may be seen in an open directory; None if it is on another file system."""
+    if not is_procfs(fd):
         return None
     return READABLE if place(fd) == b"/" else frozenset()
 
 
 def is_visible(fd: int) -> bool:
-    """Whether whoever is bound by rules may see what is open; always, if it is on another file system."""
-    if not kernel.is_procfs(fd):
+    """Whether a request that rules bind may see an open file.  Files of other file systems it may."""
+    if not is_procfs(fd):
         return True
     where = place(fd)
     return where is not None and (where == b"/" or where[1:] in READABLE)
 
 
 def is_memory(fd: int) -> bool:
-    """Whether what is open is the memory of a process, or may be it."""
-    if not kernel.is_procfs(fd):
+    """Whether an open file is the memory of a process, or may be."""
+    if not is_procfs(fd):
         return False
     where = place(fd)
-    if where is None:  # In another namespace; there is only its name to go by.
+    if where is None:  # It is mounted in another namespace: there is only its name to go by.
         return os.path.basename(os.readlink(b"/proc/self/fd/%d" % fd)) == b"mem"
     return _MEMORY.fullmatch(where) is not None
 
 
 def place(fd: int) -> bytes | None:
-    """Where in its file system something is, as ``/1/mem``; None if its mount is not one of ours."""
+    """Return the path of an open file in its file system, as ``/1/mem``; None if we do not see its mount."""
     path = os.readlink(b"/proc/self/fd/%d" % fd)
     with open(f"/proc/self/fdinfo/{fd}", "rb") as file:
         number = _MOUNT.search(file.read())
@@ -71,7 +87,7 @@ def place(fd: int) -> bytes | None:
 
 
 def _inside(root: bytes, point: bytes, path: bytes) -> bytes | None:
-    """A path below a mount point, counted from the root of the file system."""
+    """Return a path below a mount point as seen from the root of the file system; None if it is not below."""
     point = point.rstrip(b"/")
     if path != (point or b"/") and not path.startswith(point + b"/"):
         return None
@@ -79,5 +95,5 @@ def _inside(root: bytes, point: bytes, path: bytes) -> bytes | None:
 
 
 def _plain(field: bytes) -> bytes:
-    """A path as it is, without the signs for blanks and the like."""
+    """Return a path of ``mountinfo`` without its escapes for blanks and other characters."""
     return _ESCAPED.sub(lambda found: bytes((int(found[1], 8),)), field)

@@ -10,21 +10,21 @@ from itertools import islice
 from holdfast.errors import FileRefused, FileUnsupported
 from holdfast.sandbox import Access
 
-from .places import failure, join, real_path
+from .paths import failure, join, real_path
 from .resolver import Resolver, Spot
 
 _BATCH = 1000
-"""Names taken from a directory at a time: what is removed need not be remembered."""
+"""Names that are read from a directory at a time, so that a large directory takes little memory."""
 
 _INSIDE = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
 
 
 def remove(resolver: Resolver, path: bytes, *, recursive: bool, force: bool) -> None:
-    """Remove a file, a link or a directory; with ``force`` there need not be anything."""
+    """Remove a file, a link or a directory.  With ``force`` it need not exist."""
     if recursive and not resolver.follow:
         raise FileUnsupported("recursive no-follow removal is unsupported")
     try:
-        with resolver.spot(path) as spot:  # The root is in no directory, and so is never removed.
+        with resolver.spot(path) as spot:  # The root is in no directory, so it is never removed.
             _remove(resolver, spot, recursive=recursive)
     except FileNotFoundError:
         if not force:
@@ -32,6 +32,7 @@ def remove(resolver: Resolver, path: bytes, *, recursive: bool, force: bool) -> 
 
 
 def _remove(resolver: Resolver, spot: Spot, *, recursive: bool) -> None:
+    """Remove what a name stands for, if the rules allow that for it and for everything below it."""
     mode = os.stat(spot.name, dir_fd=spot.directory, follow_symlinks=False).st_mode
     if stat.S_ISLNK(mode) and not resolver.follow:
         resolver.check_spot(spot, Access.READ)
@@ -50,9 +51,8 @@ def _remove(resolver: Resolver, spot: Spot, *, recursive: bool) -> None:
 def _empty(spot: Spot) -> None:
     """Remove everything in a directory.
 
-    Holds one descriptor however deep it is.  On the way up it is checked that the
-    directory above is the one from which we came: a tree that is moved meanwhile
-    must not lead us out of it.
+    It holds one descriptor, however deep the tree is.  On the way up it checks that the directory above is
+    the one from which it came: somebody may move a part of the tree elsewhere meanwhile.
     """
     fd = os.open(spot.name, _INSIDE, dir_fd=spot.directory)
     above: list[tuple[bytes, int, int]] = []
@@ -80,7 +80,7 @@ def _empty(spot: Spot) -> None:
 
 
 def _sweep(fd: int) -> bytes | None:
-    """Remove all but directories; give the first of those, None if nothing is left."""
+    """Remove files and links from a directory.  Return a directory that is in it; None if it is empty."""
     while True:
         with os.scandir(fd) as scan:
             batch = [

@@ -1,16 +1,14 @@
-"""How far a request may reach: paths become descriptors, and rules are asked about what those are.
+"""Resolves the paths of a request to descriptors, and asks the rules about what those stand for.
 
 What must hold:
 
-1. What is checked is what is used: a path is resolved once, to a descriptor.
-   The kernel says where that is, the rules are asked about that place, and the
-   work is done with that descriptor, or with a name in that directory that is no
-   link.  Whoever swaps links meanwhile changes what is found, never what is allowed.
+1. What is checked is what is used.  A path is resolved once, to a descriptor.  The kernel says where that is,
+   the rules are asked about that place, and the work is done with that descriptor, or with a name in that
+   directory that is no link.  Whoever swaps links meanwhile changes what is found, never what is allowed.
 2. Nothing but a regular file is opened, and never the memory of a process.
-3. With rules, processes are not there: neither as files, nor as a way to others.
-4. With rules, nothing that was written or copied runs as its owner.
-5. Nothing is learned of what may not be read: neither whether it is there, nor
-   what it is.
+3. With rules, processes are not there: neither as files, nor as a way to other files.
+4. With rules, no file that was written or copied runs with the rights of its owner.
+5. With rules, a request learns nothing about what it may not read: neither whether it exists, nor what it is.
 """
 
 from __future__ import annotations
@@ -22,13 +20,24 @@ import stat
 from collections.abc import Iterator
 
 from holdfast.errors import FileRefused
-from holdfast.host.text import to_text
+from holdfast.host.environ import to_text
 from holdfast.sandbox import Access, Rules
 from holdfast.value import value
 
-from . import kernel, procfs, sticky
-from .places import check_length, failure, join, real_path, split
-from .walking import MOST_LINKS, open_beneath, open_path, visible
+from . import procfs
+from .paths import (
+    MOST_LINKS,
+    check_length,
+    failure,
+    join,
+    may_follow,
+    may_write,
+    open_beneath,
+    open_path,
+    real_path,
+    split,
+    visible,
+)
 
 _PATH = os.O_PATH | os.O_CLOEXEC
 _DIRECTORY = _PATH | os.O_DIRECTORY
@@ -37,7 +46,7 @@ _MAKE = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_NOCTTY | os.
 _SET_IDS = stat.S_ISUID | stat.S_ISGID
 
 MODE = 0o666
-"""Of a new file, before the umask."""
+"""The mode of a new file, before the umask."""
 
 
 @value
@@ -45,29 +54,34 @@ class Spot:
     """A name in an open directory: where something is, or may be made."""
 
     directory: int
-    """Its descriptor, good for relative paths only."""
+    """A descriptor of the directory, good for relative paths only."""
     name: bytes
 
 
 class Resolver:
-    """Resolves paths for one request."""
+    """Resolves paths for one request, as far as its rules allow."""
 
     __slots__ = ("_passages", "_rules", "follow")
 
     def __init__(self, rules: Rules | None = None, *, follow: bool = True) -> None:
-        """Without ``follow`` no part of a path may be a link.  Without rules everything is allowed."""
+        """
+        Args:
+            rules: What the request may read and write; without rules, everything.
+            follow: Whether links are followed.  Otherwise no part of a path may be a link.
+        """
         self._rules = rules
         self.follow = follow
         self._passages = _passages(rules) if rules is not None else set()
 
     @property
     def ruled(self) -> bool:
+        """Whether there are rules."""
         return self._rules is not None
 
     # Rules.
 
     def check(self, path: bytes, need: Access) -> None:
-        """Raise unless the rules allow it at this path, which has no links in it."""
+        """Raise unless the rules allow ``need`` at a path, which must not have links in it."""
         if self._rules is None:
             return
         text = to_text(path)
@@ -82,7 +96,7 @@ class Resolver:
             raise failure(errno.ENOENT)
 
     def shows(self, path: bytes) -> bool:
-        """Whether somebody who lists a directory sees this."""
+        """Whether a list of the directory shows this path, which must not have links in it."""
         if self._rules is None:
             return True
         text = to_text(path)
@@ -91,14 +105,14 @@ class Resolver:
         )
 
     def allows_below(self, path: bytes, need: Access) -> bool:
-        """Whether no rule further below asks for more care."""
+        """Whether the rules allow ``need`` at all paths below a directory that have a rule of their own."""
         if self._rules is None:
             return True
         inside = to_text(join(path, b""))
         return all(rule.access >= need for rule in self._rules.rules if rule.path.startswith(inside))
 
     def admit(self, fd: int, need: Access = Access.READ) -> int:
-        """The descriptor, if the rules allow it where it is; otherwise it is closed."""
+        """Return the descriptor if the rules allow ``need`` where it is.  Otherwise close it and raise."""
         try:
             self.inspect(fd, need)
         except BaseException:
@@ -107,17 +121,20 @@ class Resolver:
         return fd
 
     def inspect(self, fd: int, need: Access = Access.READ) -> None:
-        """Raise unless the rules allow it with what is open, where it is."""
+        """Raise unless the rules allow ``need`` at the place of an open file."""
         if self._rules is None:
             return
         if not procfs.is_visible(fd):
             raise failure(errno.ENOENT)
         self.check(real_path(fd), need)
-        if need > Access.READ and kernel.is_procfs(fd):
+        if need > Access.READ and procfs.is_procfs(fd):
             raise failure(errno.EROFS)
 
     def _hide(self, path: bytes) -> None:
-        """Raise what the rules have to say of a path that cannot be resolved, if anything."""
+        """Raise the error that the rules have for a path that cannot be resolved, if they have one.
+
+        Otherwise the error of the system could tell whether something exists that may not be read.
+        """
         if self._rules is None:
             return
         directory, rest = path, b""
@@ -136,20 +153,23 @@ class Resolver:
             return
 
     def _bar(self, path: bytes) -> None:
-        """Raise if the way there leads through something that is forbidden by name, or is too long."""
+        """Raise if a path is too long, or a rule denies it by its name, before the disk is asked about it."""
         check_length(path)
         if self._rules is not None:
             text = to_text(path)
             if self._rules.access(text) is Access.DENY and self._rules.covers(text):
                 raise failure(errno.EACCES)
 
-    # What is there.
+    # From paths to descriptors.
 
     @contextlib.contextmanager
     def find(self, path: bytes, need: Access = Access.READ, *, last: bool = True) -> Iterator[int]:
-        """What is at a path, as a descriptor that opens nothing; with ``last`` a link at its end is followed.
+        """Give a descriptor of what is at a path, for a ``with`` block.  It opens nothing.
 
-        Without ``follow`` such a link is given as it is.
+        Args:
+            need: What the rules must allow there.
+            last: Whether a link at the end of the path is followed.  Without ``follow`` it never is: then
+                the descriptor stands for the link.
         """
         fd = self.take(path, need, last=last)
         try:
@@ -158,7 +178,7 @@ class Resolver:
             os.close(fd)
 
     def take(self, path: bytes, need: Access = Access.READ, *, last: bool = True) -> int:
-        """The descriptor of what a path names; the caller closes it."""
+        """Return the descriptor that ``find`` gives; the caller closes it."""
         self._bar(path)
         try:
             fd = self._take(path, last=last)
@@ -180,10 +200,11 @@ class Resolver:
             os.close(parent)
 
     def open(self, path: bytes, *, start: int | None = None, last: bool = True) -> int:
-        """What is at a path on which links are followed; the rules are asked by nobody yet.
+        """Return a descriptor of what is at a path.  Links are followed, and the rules are not asked.
 
         Args:
             start: The directory that a relative path is relative to.
+            last: Whether a link at the end of the path is followed.
         """
         if self._rules is not None:
             return open_path(path, start=start, last=last)
@@ -191,10 +212,10 @@ class Resolver:
 
     @contextlib.contextmanager
     def spot(self, path: bytes) -> Iterator[Spot]:
-        """The directory of a path, and the name in it; whether that is there is another matter.
+        """Give the directory of a path and the name in it, for a ``with`` block.  The name need not exist.
 
         Raises:
-            OSError: With EBUSY for the root, which is nowhere.
+            OSError: With EBUSY for the root, which is in no directory.
         """
         directory, name = split(path)
         if not name:
@@ -211,7 +232,12 @@ class Resolver:
             os.close(parent)
 
     def enter(self, path: bytes, *, start: int | None = None) -> int:
-        """A directory, for relative paths only; if links are not followed, the path is a single name."""
+        """Return a descriptor of a directory, for relative paths only.
+
+        Args:
+            path: If links are not followed, this must be a single name.
+            start: The directory that a relative path is relative to.
+        """
         if self._rules is None:
             flags = _DIRECTORY if self.follow else _DIRECTORY | os.O_NOFOLLOW
             return os.open(path, flags, dir_fd=start)
@@ -222,11 +248,12 @@ class Resolver:
         raise failure(errno.ENOTDIR)
 
     def _enter_plain(self, path: bytes) -> int:
+        """Return a descriptor of a directory that is reached without links."""
         fd = open_beneath(None, path)
         return fd if self._rules is None else visible(fd)
 
     def check_spot(self, spot: Spot, need: Access) -> None:
-        """Raise unless the rules allow it there."""
+        """Raise unless the rules allow ``need`` at a name in an open directory."""
         if self._rules is None:
             return
         on_procfs = _check_name(spot.directory, spot.name)
@@ -234,22 +261,24 @@ class Resolver:
         if on_procfs and need > Access.READ:
             raise failure(errno.EROFS)
 
-    # Opening.
+    # Opening files.
 
     def reopen(self, fd: int, flags: int) -> int:
-        """Open what a descriptor of ``find`` stands for, and nothing else.  Never waits for a peer."""
+        """Open the file that a descriptor of ``find`` stands for.  Never waits for the far end of a pipe."""
         if procfs.is_memory(fd):
             raise failure(errno.EACCES)
         flags |= os.O_NONBLOCK | os.O_NOCTTY | os.O_CLOEXEC
         return os.open(b"/proc/self/fd/%d" % fd, flags)
 
     def create(self, path: bytes, mode: int = MODE, *, flags: int = os.O_TRUNC) -> int:
-        """Open a regular file for writing; make it if there is none.
+        """Open a regular file for writing, and make it if there is none.  Links are followed if ``follow``.
 
-        A link at its end is followed, if links are.
+        Args:
+            mode: The mode of a new file, before the umask.
+            flags: Further flags for a file that is there.
 
         Raises:
-            FileRefused: There is a device or a pipe, which is not opened.
+            FileRefused: A device or a pipe is there.  It is not opened.
         """
         if path == b"/" and self.follow:
             raise failure(errno.EISDIR)
@@ -267,7 +296,7 @@ class Resolver:
         raise failure(errno.ELOOP)
 
     def create_at(self, spot: Spot, mode: int = MODE, *, flags: int = os.O_TRUNC) -> int:
-        """Open or make a file by its name in an open directory.  A link there is not followed."""
+        """Do what ``create`` does for a name in an open directory.  A link there is not followed."""
         for _ in range(MOST_LINKS):
             found = self._open_or_make(spot, mode, flags, spot.name)
             if found is not None and not found[1]:
@@ -278,9 +307,10 @@ class Resolver:
         raise failure(errno.ELOOP)
 
     def _open_or_make(self, spot: Spot, mode: int, flags: int, told: bytes) -> tuple[int, bool] | None:
-        """A file, opened for writing, or a link, not opened, and whether it is that; None: look again.
+        """Return a file that is open for writing, or a link that stands for itself, and whether it is a link.
 
-        Whatever is there is looked at before it is opened, and what is made was not there.
+        None means that the name has changed meanwhile, and the caller has to look again.  What is there is
+        checked before it is opened, and a file is only made if nothing is there.
         """
         try:
             found = os.open(spot.name, _PATH | os.O_NOFOLLOW, dir_fd=spot.directory)
@@ -289,32 +319,32 @@ class Resolver:
             try:
                 return os.open(spot.name, _MAKE, mode, dir_fd=spot.directory), False
             except FileExistsError:
-                return None  # Somebody was faster.
+                return None  # Somebody has made it meanwhile.
         facts = os.fstat(found)
         try:
             if stat.S_ISLNK(facts.st_mode) and self.follow:
-                if not kernel.is_procfs(found):
+                if not procfs.is_procfs(found):
                     return os.dup(found), True
-                # Its text is not a path, though it may look like one.
+                # A link of procfs leads to an open file.  Its text may look like a path, but is none.
                 self.inspect(found)
                 link, found = found, os.open(spot.name, _PATH, dir_fd=spot.directory)
                 os.close(link)
                 facts = os.fstat(found)
             self.inspect(found, Access.WRITE)
             self._check_kind(facts, told)
-            if not sticky.may_write(os.fstat(spot.directory), facts):
+            if not may_write(os.fstat(spot.directory), facts):
                 raise failure(errno.EACCES)
             fd = self.reopen(found, os.O_WRONLY | flags)
         finally:
             os.close(found)
         if self.ruled and facts.st_mode & _SET_IDS:
-            # The kernel would do that at the first byte, but not for root.
+            # The kernel clears these bits with the first write, but not if root writes.
             with contextlib.suppress(PermissionError):
                 os.fchmod(fd, stat.S_IMODE(facts.st_mode) & ~_SET_IDS)
         return fd, False
 
     def _check_kind(self, facts: os.stat_result, told: bytes) -> None:
-        """Raise unless it is a regular file, in the words of the system where it has some."""
+        """Raise unless it is a regular file.  Where the kernel has an error for the kind, it is that one."""
         kinds = ((stat.S_ISLNK, errno.ELOOP), (stat.S_ISDIR, errno.EISDIR), (stat.S_ISSOCK, errno.ENXIO))
         for is_kind, number in kinds:
             if is_kind(facts.st_mode):
@@ -323,15 +353,15 @@ class Resolver:
             raise self.not_a_file(told)
 
     def not_a_file(self, path: bytes) -> FileRefused:
-        """The error about something else than a regular file."""
+        """Return the error about a path that does not name a regular file."""
         if not self.follow:
             return FileRefused("path is not a regular file")
         return FileRefused(f"path `{path.decode('utf-8', 'replace')}` is not a file")
 
     def _follow(self, spot: Spot, link: int, stack: contextlib.ExitStack) -> Spot:
-        """Where a link leads to, as another name in another directory."""
+        """Return the place that a link leads to, as a name in a directory that ``stack`` closes."""
         self.check_spot(spot, Access.READ)
-        if not sticky.may_follow(os.fstat(spot.directory), os.fstat(link)):
+        if not may_follow(os.fstat(spot.directory), os.fstat(link)):
             raise failure(errno.EACCES)
         target = os.readlink(b"", dir_fd=link).rstrip(b"/")
         directory, _, name = target.rpartition(b"/")
@@ -344,7 +374,7 @@ class Resolver:
 
 
 def _check_name(directory: int, name: bytes) -> bool:
-    """Raise if a name stands for a process; whether the directory is on procfs."""
+    """Raise if a name belongs to a process.  Return whether the directory is on procfs."""
     names = procfs.has_only(directory)
     if names is not None and name not in names:
         raise failure(errno.ENOENT)
@@ -352,9 +382,10 @@ def _check_name(directory: int, name: bytes) -> bool:
 
 
 def _passages(rules: Rules) -> set[str]:
-    """Directories that are seen, and nothing else in them, because something below can be read.
+    """Return the directories that a request may see, because something below them may be read.
 
-    Also links that the policy names, to something that can be read.
+    Nothing else in them can be seen.  Links that the policy names, to something that may be read, are
+    among them.
     """
     passages: set[str] = set()
     for rule in rules.rules:

@@ -1,7 +1,7 @@
-"""The filter for system calls of a sandboxed command, as a program for seccomp (pure).
+"""The filter of a sandboxed command's system calls, as a program for seccomp (pure).
 
-What it refuses fails with EPERM, or is handed to the witness, which then
-refuses it.  Calls that change files are handed to the witness only, to be seen.
+A call that the filter refuses fails with EPERM, or is handed to the witness, which then refuses it.  Calls
+that change files are handed to the witness too, which sees what becomes of them.
 """
 
 from __future__ import annotations
@@ -15,25 +15,27 @@ _LOAD, _JUMP_EQUAL, _JUMP_FROM, _JUMP_SET, _AND, _RETURN = 0x20, 0x15, 0x35, 0x4
 _ALLOW, _NOTIFY, _ERRNO = 0x7FFF0000, 0x7FC00000, 0x00050000
 _EPERM, _ENOSYS = 1, 38
 _NEW_NAMESPACES = 0x7E020000
-"""Of the flags of clone and unshare: each kind of namespace but that of time, which clone has no flag for."""
+"""Flags of clone and unshare: every kind of namespace but that of time, for which clone has no flag."""
 _NEW_TIME = 0x80
-"""Of the flags of unshare.  In those of clone the bit is part of a signal's number."""
+"""The flag of unshare for a time namespace.  For clone the bit is a part of the signal's number."""
 
 _AF_UNIX = 1
 _SOCK_STREAM, _SOCK_SEQPACKET, _SOCK_TYPES = 1, 5, 0xF
 _WRITING = 0o1 | 0o2 | 0o100 | 0o1000
-"""Of the flags of open: O_WRONLY, O_RDWR, O_CREAT, O_TRUNC.  The same on every machine that we know."""
+"""Flags of open: O_WRONLY, O_RDWR, O_CREAT, O_TRUNC.  They are the same on every machine that we know."""
 
 _X32 = 0x40000000
-"""Added to the numbers of a second set of calls on x86-64, which is as dangerous as the first."""
+"""The bit that marks the x32 set of calls on x86-64, which is as dangerous as the ordinary one."""
 
 
 @value
 class Machine:
-    """A kind of processor: how the kernel calls it, and its system calls."""
+    """A kind of processor, and its system calls."""
 
     audit: int
+    """The number by which the kernel tells a filter the kind of processor that a call is for."""
     calls: dict[str, int]
+    """The number of each call, by its name."""
 
 
 _X86_64 = {
@@ -69,7 +71,7 @@ _NEVER = (
     "ptrace", "open_by_handle_at", "process_vm_readv", "process_vm_writev", "pidfd_getfd", "io_uring_setup",
     "io_uring_enter", "io_uring_register", "add_key", "request_key", "keyctl",
 )  # fmt: skip
-"""What no sandbox allows: ways into other processes, around this filter, and to secrets of the kernel's."""
+"""Calls that no sandbox allows: ways into other processes, around this filter, and to keys in the kernel."""
 
 _MOUNTS = (
     "mount", "umount2", "pivot_root", "setns", "open_tree", "open_tree_attr", "move_mount", "fsopen",
@@ -86,19 +88,23 @@ _ATTRIBUTES = (
 )  # fmt: skip
 
 _MODES = {"chmod": 1, "fchmod": 1, "fchmodat": 2, "fchmodat2": 2}
-"""Calls that change the mode of a file, and which argument has it."""
+"""Calls that change the mode of a file, and the number of the argument that has the mode."""
 _SET_UID = 0o4000
-"""A file that is made with this bit is empty, and the kernel takes it away when something is written."""
+"""The set-uid bit of a mode.
+
+Calls that make files are not checked for it: a new file is empty, and the kernel clears the bit with the
+first write.
+"""
 
 _CLONES = (0x40049409, 0x4020940D, 0xC0189436)
-"""FICLONE and its kin: they belong to every file system, though they have the letter of btrfs."""
+"""FICLONE and similar commands.  All file systems have them, although they have the letter of btrfs."""
 _OWN_COMMANDS = (0x9400, 0xBC00)
 """The letters of btrfs and bcachefs, which make, copy and remove whole trees by ``ioctl``.
 
-A directory that was opened to be read is enough for it, and Landlock is not asked.
+A directory that is open for reading is enough for these commands, and Landlock does not check them.
 """
 _FOR_GOOD = (0x40186F04, 0x40806685, 0x800C6613)
-"""Commands of other file systems that are refused: a new name on OCFS2, verity and encryption of files."""
+"""Commands of other file systems that change files for good: reflinks on OCFS2, fs-verity, encryption."""
 _LETTER = 0xFF00
 
 
@@ -112,17 +118,17 @@ def program(
     namespaces: bool = True,
     binds: bool = False,
 ) -> bytes:
-    """The filter.
+    """Return the filter, as the instructions of a program for seccomp.
 
     Args:
         network: Whether the network may be used.
-        namespaces: Whether there may be further namespaces inside, with powers of their own: to mount
-            control groups, for one.
-        witness: Whether somebody is told of what is refused.
-        files: Whether files are restricted: then changes to them are told, none becomes a program that runs
-            as its owner, and file systems make no trees by commands of their own.
-        attributes: Whether changes of their attributes are told, too.
-        binds: Whether somebody is asked before a socket gets an address, which may be a name among files.
+        witness: Whether a witness decides about calls that are refused; otherwise they fail.
+        files: Whether there are rules about files.  Then the witness sees calls that change files, no file
+            gets the set-uid bit, and file systems take no commands that make trees.
+        attributes: Whether the witness also sees calls that change attributes of files.
+        namespaces: Whether the command may make further namespaces, in which it would have capabilities,
+            for example to mount control groups.
+        binds: Whether the witness sees calls that give a socket an address, which may be a path.
     """
     refuse = _NOTIFY if witness else _ERRNO | _EPERM
     lines = [
@@ -141,7 +147,8 @@ def program(
             lines += _call(machine, name, [(_RETURN, 0, 0, _ERRNO | _EPERM)])
         lines += _call(machine, "unshare", _if_any(0, _NEW_NAMESPACES | _NEW_TIME, _ERRNO | _EPERM))
         lines += _call(machine, "clone", _if_any(0, _NEW_NAMESPACES, _ERRNO | _EPERM))
-        # Its flags cannot be seen from here.  Who is told that there is no such call takes the older one.
+        # Its flags are in memory, where a filter cannot look.  A C library that is told that there is no such
+        # call uses clone.
         lines += _call(machine, "clone3", [(_RETURN, 0, 0, _ERRNO | _ENOSYS)])
     if not network:
         for name in ("socket", "socketpair"):
@@ -166,24 +173,27 @@ def program(
 
 
 _Line = tuple[int, int, int, int]
+"""An instruction: its code, the jumps if true and if false, and its operand."""
 
 
 def _load(offset: int) -> list[_Line]:
+    """Load four bytes of the description of the call."""
     return [(_LOAD, 0, 0, offset)]
 
 
 def _argument(number: int, *, upper: bool = False) -> list[_Line]:
+    """Load one half of an argument of the call."""
     return _load(16 + 8 * number + (4 if upper else 0))
 
 
 def _call(machine: Machine, name: str, then: Sequence[_Line]) -> list[_Line]:
-    """``then``, which returns in any case, if it is this call; the call's number is loaded."""
+    """Run ``then``, which always returns, if it is this call.  The number of the call must be loaded."""
     number = machine.calls.get(name)
     return [] if number is None else [(_JUMP_EQUAL, 0, len(then), number), *then]
 
 
 def _only_streams(refuse: int) -> list[_Line]:
-    """Local sockets that have a peer: the others can send to whom they like."""
+    """Allow only local sockets that have a peer.  Others can send to any address."""
     return [
         *_argument(0),
         (_JUMP_EQUAL, 0, 5, _AF_UNIX),
@@ -197,6 +207,7 @@ def _only_streams(refuse: int) -> list[_Line]:
 
 
 def _unless_zero(number: int, refuse: int) -> list[_Line]:
+    """Allow the call only if an argument is 0."""
     return [
         *_argument(number),
         (_JUMP_EQUAL, 0, 3, 0),
@@ -208,11 +219,12 @@ def _unless_zero(number: int, refuse: int) -> list[_Line]:
 
 
 def _if_any(number: int, bits: int, then: int, *, otherwise: int = _ALLOW) -> list[_Line]:
+    """Return ``then`` if an argument has any of these bits, and ``otherwise`` if not."""
     return [*_argument(number), (_JUMP_SET, 0, 1, bits), (_RETURN, 0, 0, then), (_RETURN, 0, 0, otherwise)]
 
 
 def _no_trees() -> list[_Line]:
-    """File systems take no commands of their own that change something for good."""
+    """Refuse commands of file systems that make or remove trees, or change files for good."""
     refused, allowed = (_RETURN, 0, 0, _ERRNO | _EPERM), (_RETURN, 0, 0, _ALLOW)
     lines = _argument(1)
     for clone in _CLONES:
@@ -226,7 +238,7 @@ def _no_trees() -> list[_Line]:
 
 
 def _only_on_itself() -> list[_Line]:
-    """Limits of others may be read, not set: that would be a way to end them."""
+    """Allow limits of other processes to be read, not set: a limit can end a process."""
     return [
         *_argument(0),
         (_JUMP_EQUAL, 4, 0, 0),

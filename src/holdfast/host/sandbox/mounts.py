@@ -1,4 +1,4 @@
-"""Rules as arguments of bubblewrap (pure)."""
+"""The arguments of bubblewrap that keep rules about files, by mounts (pure)."""
 
 from __future__ import annotations
 
@@ -10,18 +10,19 @@ _NAMESPACES = ("--unshare-user", "--unshare-pid", "--unshare-ipc")
 
 
 def arguments(rules: Rules, *, network: bool, hidden: str, proc: Sequence[str] = ()) -> list[str]:
-    """What to tell bubblewrap.
+    """Return the arguments of bubblewrap, without the command.
 
     Args:
-        network: Whether the host's network is left to the command.
-        hidden: An empty file that nobody may read, to be put over others.
-        proc: What in ``/proc`` is the host's, and not to be written.
+        network: Whether the command has the network of the host.
+        hidden: The path of an empty file that nobody may read, to mount over files that are denied.
+        proc: Paths in ``/proc`` that belong to the host, and become read-only.
     """
     top = rules.access("/")
     told = ["--die-with-parent", "--as-pid-1", *_NAMESPACES, *([] if network else ["--unshare-net"])]
     told += [*(_bind(top, "/") if top else ("--tmpfs", "/")), "--dev", "/dev", "--proc", "/proc"]
     for path in proc:
         told += ["--ro-bind", path, path]
+    # Empty file systems of ours, which become read-only at the end.
     shut: list[str] = ["/"] if top is Access.DENY else []
     ways = _ways(rules)
     mounts = {
@@ -33,13 +34,14 @@ def arguments(rules: Rules, *, network: bool, hidden: str, proc: Sequence[str] =
     for path in sorted(mounts, key=lambda path: (depth(path), path)):
         if path != "/":
             told += mounts[path]
-    # Now that everything below is in its place.
+    # Only now, when everything below them is mounted.
     for path in reversed(shut):
         told += ["--remount-ro", path]
     return [*told, "--cap-drop", "ALL"]
 
 
 def _mount(rule: Rule, rules: Rules, ways: set[str], shut: list[str], hidden: str) -> Iterator[str]:
+    """Yield the arguments that keep one rule; none if what is mounted above it keeps it already."""
     above = rules.above(rule)
     if rule.missing:
         yield from ("--perms", "0000" if rule.access is Access.DENY else "0555", "--tmpfs", rule.path)
@@ -60,11 +62,12 @@ def _mount(rule: Rule, rules: Rules, ways: set[str], shut: list[str], hidden: st
 
 
 def _bind(access: Access, path: str) -> tuple[str, str, str]:
+    """Return the arguments that mount a path of the host on itself."""
     return ("--bind" if access is Access.WRITE else "--ro-bind", path, path)
 
 
 def _ways(rules: Rules) -> set[str]:
-    """Directories that lead to something that may be read."""
+    """Return the directories above what may be read: the command must be able to pass through them."""
     found: set[str] = set()
     for rule in rules.rules:
         path = rule.path if rule.access else "/"
@@ -74,15 +77,15 @@ def _ways(rules: Rules) -> set[str]:
 
 
 def _is_inside_of_another(rule: Rule, rules: Rules) -> bool:
-    """Whether some rule above it says more than that nothing is listed."""
+    """Whether there is a rule for some directory above it."""
     return rule.path != "/" and rules.covers(parent(rule.path))
 
 
 def pinned(rules: Rules) -> set[str]:
-    """Directories that must not be moved away with what is protected below them.
+    """Return the directories that must not be renamed, because something below them is protected.
 
-    A directory in which something is mounted can be renamed, one on which
-    something is mounted cannot: so it is mounted on itself.
+    A directory *in* which something is mounted can be renamed, one *on* which something is mounted cannot.
+    So each of these is mounted on itself.
     """
     found: set[str] = set()
     for rule in rules.rules:
@@ -96,5 +99,5 @@ def pinned(rules: Rules) -> set[str]:
 
 
 def masks(rules: Rules) -> list[str]:
-    """Directories that must be there for the mounts, and for nothing else."""
+    """Return the directories that have to be made so that something can be mounted on them."""
     return [rule.path for rule in rules.rules if rule.missing]

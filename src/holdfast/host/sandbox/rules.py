@@ -1,4 +1,4 @@
-"""From a policy to rules: what the entries mean on this host, at this moment."""
+"""Turns the entries of a policy into rules: what they mean on this disk, at this moment."""
 
 from __future__ import annotations
 
@@ -10,34 +10,40 @@ from holdfast.errors import BadRequest
 from holdfast.sandbox import Access, Entry, Named, Pattern, Rule, Rules, Sandbox, Where
 from holdfast.value import replace
 
-from .patterns import expand
-from .search import Search
+from .search import PolicySearch, expand
 
 PROTECTED = (".git", ".agents", ".codex", ".aws")
-"""Names directly below a writable place that stay as they are: who writes them can do more than it seems."""
+"""Names directly below a writable place that stay as they are.
+
+Other programs trust what is in them, so whoever writes them can do more than the policy seems to allow.
+"""
 
 _MINIMAL = ("/bin", "/sbin", "/usr", "/etc", "/lib", "/lib64", "/nix/store", "/run/current-system/sw")
 _POINTER_MOST = 4096
-"""Bytes of a ``.git`` file that are looked at."""
+"""Bytes of a ``.git`` file that are read."""
 
 EVERYTHING = Rules([Rule("/", Access.WRITE)])
+"""Every file may be written."""
+
+READ_ONLY = Rules([Rule("/", Access.READ)])
+"""Every file may be read, and none written."""
 
 
-def resolve(sandbox: Sandbox, tmpdir: str | None, search: Search | None = None) -> Rules:
-    """What may be done where.  It asks the disk, and may take as long as that does.
+def resolve(sandbox: Sandbox, tmpdir: str | None, search: PolicySearch | None = None) -> Rules:
+    """Return the rules of a sandbox.  It asks the disk, and may take as long as that does.
 
     Args:
         tmpdir: ``TMPDIR`` of the command.
-        search: How long, and how far.
+        search: How long and how far the disk may be searched.
 
     Raises:
         BadRequest: A pattern cannot be looked for.
         LimitReached: There is too much to look for.
-        SandboxUnavailable: What a pattern matches cannot be found out.
+        SandboxUnavailable: A directory cannot be listed, so that nobody knows what a pattern matches.
     """
     if sandbox.entries is None:
         return EVERYTHING
-    search = search or Search()
+    search = search or PolicySearch()
     search.begin(sandbox)
     found: dict[str, Rule] = {}
     guards: list[Rule] = []
@@ -63,20 +69,20 @@ def resolve(sandbox: Sandbox, tmpdir: str | None, search: Search | None = None) 
         if rule.access is Access.WRITE and not rule.file:
             guards += _protected(rule.path, named)
     for guard in guards:
-        # A guard only ever takes away: what a link or a file names must not become readable by it.
+        # A guard only ever takes rights away: what a link or a ``.git`` file names must not become readable.
         if asked.access(guard.path) is Access.WRITE:
             found.setdefault(guard.path, guard)
     return _without_what_is_covered(Rules(list(found.values())))
 
 
 def enclosed(walls: tuple[str, ...]) -> Rules:
-    """Everything inside of these directories, as far as they are there, and nothing else."""
+    """Return rules that allow everything inside of these directories, if they exist, and nothing else."""
     inside = (_rule(path, Entry(path, Access.WRITE)) for path in walls)
     return Rules([rule for rule in inside if rule is not None])
 
 
 def _stronger(rule: Rule, other: Rule | None) -> Rule:
-    """Which of two rules for one path counts; it keeps the other names of both."""
+    """Return the one of two rules for a path that counts, with the aliases of both."""
     if other is None:
         return rule
     first, second = (rule, other) if _rank(rule.access) > _rank(other.access) else (other, rule)
@@ -84,11 +90,12 @@ def _stronger(rule: Rule, other: Rule | None) -> Rule:
 
 
 def _rank(access: Access) -> int:
-    """For one and the same path: deny over write over read."""
+    """Return the order of accesses for one path: deny wins over write, and write over read."""
     return 3 if access is Access.DENY else access
 
 
-def _paths(entry: Entry, sandbox: Sandbox, tmpdir: str | None, search: Search) -> Iterator[str]:
+def _paths(entry: Entry, sandbox: Sandbox, tmpdir: str | None, search: PolicySearch) -> Iterator[str]:
+    """Yield the paths that an entry is about."""
     match entry.place:
         case Pattern(text=text) if entry.access is Access.DENY:
             yield from expand(text, sandbox.cwd, sandbox.pattern_depth, search)
@@ -110,10 +117,10 @@ def _paths(entry: Entry, sandbox: Sandbox, tmpdir: str | None, search: Search) -
 
 
 def _rule(path: str, entry: Entry) -> Rule | None:
-    """The rule for one path; None if there is nothing to rule.
+    """Return the rule for a path; None if nothing is there and nothing has to be done about that.
 
-    Another access than that of the entry is a guard: something above the path that must
-    stay as it is, so that what is denied cannot come into being.
+    If nothing is there that is denied, the rule is a guard: it is about the first missing name on the way,
+    and its access may differ from that of the entry.
     """
     path = os.path.normpath("/" + path.lstrip("/"))
     real = os.path.realpath(path)
@@ -125,7 +132,7 @@ def _rule(path: str, entry: Entry) -> Rule | None:
 
 
 def _facts(path: str) -> os.stat_result | None:
-    """What is at a path; None if nothing is, or only what some sandbox has put there."""
+    """Return the ``lstat`` of a path; None if nothing is there, or only the mask of some sandbox."""
     try:
         facts = os.lstat(path)
     except OSError:
@@ -134,11 +141,11 @@ def _facts(path: str) -> os.stat_result | None:
 
 
 def _guard(path: str) -> Rule:
-    """The rule for something that is denied and not there.
+    """Return the rule that keeps something from coming into being that is denied and not there.
 
-    A mask can be made in a directory that is there, and nowhere else.  So it covers the
-    first part of the path that is missing: in there nothing can be made.  A file in the
-    place of a directory stays, or a directory could be put there instead.
+    A mask can only be made in a directory that exists.  So the rule covers the first name of the path that
+    is missing, and nothing can be made below it.  If a file is in the place of a directory, it has to stay,
+    or the command could put a directory there instead.
     """
     here = ""
     for name in path.strip("/").split("/"):
@@ -149,11 +156,12 @@ def _guard(path: str) -> Rule:
             return Rule(here, access, missing=True)
         if not stat.S_ISDIR(facts.st_mode):
             return Rule(here, access, file=True, link=stat.S_ISLNK(facts.st_mode))
-    return Rule(path, Access.DENY)  # It has come meanwhile.
+    return Rule(path, Access.DENY)  # Somebody has made it meanwhile.
 
 
 def _protected(root: str, named: set[str]) -> Iterator[Rule]:
-    # What we cannot make the command cannot, either; and there would be no place for a mask.
+    """Yield the rules that protect names below a writable place, but for those that the policy names."""
+    # What the server cannot make the command cannot make, either; and no mask could be made there.
     can_make = os.access(root, os.W_OK | os.X_OK, effective_ids=True)
     for name in PROTECTED:
         path = os.path.join(root, name)
@@ -179,12 +187,12 @@ def _protected(root: str, named: set[str]) -> Iterator[Rule]:
 
 
 def _is_mask(facts: os.stat_result) -> bool:
-    """Whether it is only there because some sandbox covers it; see ``confine.c``."""
+    """Whether it is a mask, which is only there for some sandbox to mount on; see ``mask.c``."""
     return stat.S_ISDIR(facts.st_mode) and facts.st_mode & 0o7222 == 0o1000
 
 
 def _pointed_at(path: str) -> str | None:
-    """The directory that a ``.git`` file names."""
+    """Return the directory that a ``.git`` file names; None if it names none."""
     try:
         with open(path, "rb", opener=_without_waiting) as file:
             text = os.fsdecode(file.read(_POINTER_MOST))
@@ -198,9 +206,10 @@ def _pointed_at(path: str) -> str | None:
 
 
 def _without_waiting(path: str, flags: int) -> int:
+    """Open a file; if it is a pipe, do not wait for a writer."""
     return os.open(path, flags | os.O_NONBLOCK)
 
 
 def _without_what_is_covered(rules: Rules) -> Rules:
-    """Without rules for what is not there and could not come into being."""
+    """Return the rules without those for missing files that cannot come into being anyway."""
     return Rules([rule for rule in rules.rules if not rule.missing or rules.above(rule) is Access.WRITE])

@@ -1,4 +1,4 @@
-"""Programs that are run to see whether they can be."""
+"""Runs a program for a trial, to find out whether it works on this host."""
 
 from __future__ import annotations
 
@@ -10,20 +10,20 @@ import threading
 import time
 
 PATIENCE = 5.0
-"""Seconds for a program to be tried out; it takes milliseconds, unless a disk or a mount hangs."""
+"""Seconds that a program has by default.  It takes milliseconds, unless a disk or a mount hangs."""
 
 _END = 1.0
-"""Seconds in which a killed program is gone, unless it hangs in the kernel."""
+"""Seconds to wait for the end of a killed program.  After that it hangs in the kernel."""
 
 _SAID_MOST = 500
-"""Bytes of what it says that are passed on."""
+"""Bytes of the program's standard error that are passed on."""
 
 
 class Trial:
-    """A program that is run to see whether it can be.  It may be asked in any thread."""
+    """One run of a program that is tried out.  May be used in any thread."""
 
     def __init__(self, argv: list[str], *, within: float = PATIENCE) -> None:
-        """It runs from now on; ``within`` so many seconds it has to end."""
+        """Start the program, which has to end ``within`` so many seconds.  Does not wait."""
         self._name = argv[0]
         self._within = within
         self._deadline = time.monotonic() + within
@@ -35,7 +35,7 @@ class Trial:
         nowhere = [(os.POSIX_SPAWN_OPEN, number, os.devnull, os.O_RDWR, 0) for number in (0, 1)]
         actions = [*nowhere, (os.POSIX_SPAWN_DUP2, self._said, 2)]
         try:
-            # In a group of its own, so that nothing that it has started is left when it is killed.
+            # It gets a group of its own, so that everything it has started can be killed with it.
             self._pid = os.posix_spawn(
                 argv[0],
                 argv,
@@ -43,11 +43,11 @@ class Trial:
                 file_actions=actions,
                 setpgroup=0,
                 setsigmask=[],
-                setsigdef=[signals.SIGCHLD],  # It waits for what it has started itself, though we may not.
+                setsigdef=[signals.SIGCHLD],  # It waits for its children, though we may ignore ours.
             )
             self._pidfd = os.pidfd_open(self._pid)
         except ProcessLookupError:
-            # It has ended, and where SIGCHLD is ignored nobody keeps its number: it may be another's by now.
+            # It has ended.  Where SIGCHLD is ignored its pid may be another process's by now.
             self._pid = 0
             self._finish(self._unknown())
         except OSError as error:
@@ -59,7 +59,7 @@ class Trial:
         return self._result is not None or self._ends_within(0)
 
     def failure(self) -> str:
-        """Wait for its end, or for the end of its time.  What was wrong; empty if nothing was."""
+        """Wait for the end of the program, or of its time.  Return what was wrong; empty if nothing was."""
         with self._lock:
             if self._result is None:
                 self._finish(self._outcome())
@@ -67,12 +67,13 @@ class Trial:
             return self._result
 
     def stop(self) -> None:
-        """Wait for it no longer.  May be called twice, also after its end."""
+        """Kill the program, if it still runs.  May be called twice, and after its end."""
         with self._lock:
             if self._result is None:
                 self._finish(f"{self._name} was stopped while it was tried out")
 
     def _outcome(self) -> str:
+        """Wait as ``failure`` does, and return the same."""
         if not self._ends_within(self._deadline - time.monotonic()):
             return f"{self._name} hangs: it did not end within {self._within:g} s"
         code = self._reap()
@@ -85,15 +86,15 @@ class Trial:
         return f"{self._name} ended with an unknown code"
 
     def _ends_within(self, seconds: float) -> bool:
-        """Whether it ends in this time.  It is not reaped by that."""
+        """Wait so long for the end of the program, without reaping it.  Return whether it has ended."""
         if self._pidfd < 0:
-            return True  # Another thread has seen to it meanwhile.
+            return True  # Another thread has reaped it meanwhile.
         poll = select.poll()
         poll.register(self._pidfd, select.POLLIN)
         return bool(poll.poll(max(0.0, seconds) * 1000))
 
     def _reap(self) -> int | None:
-        """Its exit code; None if somebody else has taken it."""
+        """Reap the program; return its exit code, or None if other code of this process has reaped it."""
         pid, self._pid = self._pid, 0
         try:
             return os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1])
@@ -101,7 +102,7 @@ class Trial:
             return None
 
     def _finish(self, result: str) -> None:
-        """Give everything back; what still runs is ended."""
+        """Note the result, kill the program if it still runs, and release everything."""
         self._result = result
         os.close(self._said)
         if self._pid:
@@ -110,7 +111,7 @@ class Trial:
             if self._ends_within(_END) and self._pidfd >= 0:
                 self._reap()
             else:
-                # What hangs in the kernel cannot even be killed.  Nobody waits for it but this thread.
+                # A program that hangs in the kernel cannot be killed.  Only this thread waits for it.
                 threading.Thread(target=self._reap, name="holdfast-trial", daemon=True).start()
         if self._pidfd >= 0:
             os.close(self._pidfd)

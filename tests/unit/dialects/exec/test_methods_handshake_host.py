@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from holdfast.protocol.session import FEATURES
-from holdfast.sandbox import NO_SANDBOXES, Backing, Guarantees, Protection
+from holdfast.sandbox import NO_SANDBOXES, Guarantees, Protection, SandboxBackendName
 from holdfast.value import replace
 from tests.fakes.dialects import HOST
 from tests.fakes.exec_talk import ExecTalk
@@ -60,19 +60,25 @@ def test_every_feature_is_announced_once_and_in_order() -> None:
     [
         (NO_SANDBOXES, {"backend": None, "filesystem": None, "protectsSubpaths": "none", "denial": "guess"}),
         (
-            Guarantees(Backing.BUBBLEWRAP, Protection.HARD, exact=True),
+            Guarantees(SandboxBackendName.BUBBLEWRAP, Protection.HARD, exact=True),
             {"backend": "bubblewrap", "filesystem": "mount", "protectsSubpaths": "hard", "denial": "exact"},
         ),
         (
-            Guarantees(Backing.LANDLOCK, Protection.SOFT, exact=True, weaknesses=("w", "v"), reason="r"),
+            Guarantees(
+                SandboxBackendName.LANDLOCK, Protection.SOFT, exact=True, weaknesses=("w", "v"), reason="r"
+            ),
             {"backend": "landlock", "filesystem": "landlock", "protectsSubpaths": "soft", "denial": "exact"},
         ),
         (
-            Guarantees(Backing.LANDLOCK, Protection.NONE, exact=False),
+            Guarantees(SandboxBackendName.LANDLOCK, Protection.NONE, exact=False),
             {"backend": "landlock", "filesystem": "landlock", "protectsSubpaths": "none", "denial": "guess"},
         ),
+        (
+            Guarantees("toy", Protection.HARD, exact=False),
+            {"backend": "toy", "filesystem": "toy", "protectsSubpaths": "hard", "denial": "guess"},
+        ),
     ],
-    ids=["none", "bubblewrap", "landlock", "landlock without a witness"],
+    ids=["none", "bubblewrap", "landlock", "landlock without a witness", "another one"],
 )
 async def test_what_sandboxes_are_worth_is_told_before_anybody_asks_for_one(
     found: Guarantees, told: dict[str, Any]

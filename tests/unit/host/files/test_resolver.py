@@ -13,10 +13,10 @@ from pathlib import Path
 import pytest
 
 from holdfast.errors import FileRefused
-from holdfast.host.files import copying, kernel, making, sticky
-from holdfast.host.files.places import real_path
+from holdfast.host.files import copying, making, paths
+from holdfast.host.files import resolver as module
+from holdfast.host.files.paths import open_beneath, real_path, step_by_step
 from holdfast.host.files.resolver import Resolver
-from holdfast.host.files.walking import open_beneath, step_by_step
 from holdfast.sandbox import Access, Rule, Rules
 from tests.fakes.rules import fails, raw, rules
 
@@ -222,7 +222,7 @@ def test_a_kernel_that_cannot_do_it_at_once_is_helped(place: Path, monkeypatch: 
     def refuse(*_: object) -> int:
         raise OSError(errno.ENOSYS, "")
 
-    monkeypatch.setattr(kernel, "open_resolved", refuse)
+    monkeypatch.setattr(paths, "open_resolved", refuse)
 
     assert where(Resolver(follow=False), place / "in" / "f") == place / "in" / "f"
 
@@ -255,11 +255,11 @@ def test_what_was_put_into_a_shared_directory_by_others_is_left_alone(
     """The kernel would refuse, too, if it was asked to make the file."""
     (place / "in" / "near").symlink_to("f")
     with monkeypatch.context() as patched:
-        patched.setattr(sticky, "may_write", lambda directory, file: False)
+        patched.setattr(module, "may_write", lambda directory, file: False)
         with fails(errno.EACCES):
             Resolver().create(raw(place / "in" / "f"))
     with monkeypatch.context() as patched:
-        patched.setattr(sticky, "may_follow", lambda directory, link: False)
+        patched.setattr(module, "may_follow", lambda directory, link: False)
         with fails(errno.EACCES):
             Resolver().create(raw(place / "in" / "near"))
 

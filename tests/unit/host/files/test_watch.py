@@ -1,4 +1,4 @@
-"""What has to be watched so that nothing can appear, or go, unnoticed."""
+"""The kernel's news of files, and what has to be watched so that nothing goes unnoticed."""
 
 from __future__ import annotations
 
@@ -8,10 +8,10 @@ from pathlib import Path
 
 import pytest
 
-from holdfast.host.files import kernel, watch
+from holdfast.host.files import watch
 from tests.fakes.rules import raw
 
-GONE = kernel.IN_MOVE_SELF | kernel.IN_DELETE_SELF
+GONE = watch.IN_MOVE_SELF | watch.IN_DELETE_SELF
 
 
 def planned(missing: Sequence[Path], present: Path | None = None) -> dict[str, tuple[int, set[bytes]]] | None:
@@ -45,7 +45,7 @@ def test_a_file_that_is_there_is_watched_for_changes(tmp_path: Path) -> None:
     directory = planned([root / "n"], root)
 
     assert found is not None
-    assert found[str(root / "f")][0] == GONE | kernel.IN_MODIFY | kernel.IN_ATTRIB
+    assert found[str(root / "f")][0] == GONE | watch.IN_MODIFY | watch.IN_ATTRIB
     assert directory is not None
     assert directory[str(root)] == (GONE | watch.APPEARS, {b"n"})
 
@@ -86,3 +86,39 @@ def test_what_has_appeared_is_seen(tmp_path: Path) -> None:
 
     assert watch.appeared([raw(tmp_path / "n"), raw(tmp_path / "dang")])
     assert not watch.appeared([raw(tmp_path / "n")])
+
+
+# The kernel's news.
+
+
+def test_news_of_a_directory_and_of_a_file(tmp_path: Path) -> None:
+    (tmp_path / "f").touch()
+    news = watch.Inotify()
+    fds = [os.open(path, os.O_PATH) for path in (tmp_path, tmp_path / "f", tmp_path)]
+    directory = news.add(fds[0], watch.IN_CREATE)
+    file = news.add(fds[1], watch.IN_MODIFY)
+    assert news.add(fds[2], watch.IN_DELETE_SELF) == directory
+    assert news.read() == []
+
+    (tmp_path / "new").touch()
+    (tmp_path / "f").write_bytes(b"x")
+    events = news.read()
+    news.remove(directory)
+    news.remove(directory)
+    ignored = news.read()
+
+    assert events[0] == watch.Event(directory, watch.IN_CREATE, b"new")
+    assert events[1] == watch.Event(file, watch.IN_MODIFY, b"")
+    assert ignored == [watch.Event(directory, watch.IN_IGNORED, b"")]
+    for fd in fds:
+        os.close(fd)
+    news.close()
+
+
+def test_what_is_not_open_cannot_be_watched() -> None:
+    news = watch.Inotify()
+
+    with pytest.raises(OSError, match="No such file"):
+        news.add(10**6, watch.IN_CREATE)
+
+    news.close()

@@ -1,4 +1,4 @@
-"""What the tests of ladders have in common."""
+"""What the tests of confiners have in common."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from tests.fakes.process import has_children, open_files
 
 @pytest.fixture
 def nothing_left() -> Iterator[None]:
-    """No ladder leaves a descriptor or a child behind once it is closed and forgotten."""
+    """No confiner leaves a descriptor or a child behind once it is closed and forgotten."""
     gc.collect()  # What an earlier test left to the collector must not go in between.
     before = open_files()
     yield

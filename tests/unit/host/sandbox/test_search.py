@@ -6,7 +6,7 @@ import pytest
 
 from holdfast.config import SandboxLimits
 from holdfast.errors import LimitReached
-from holdfast.host.sandbox.search import GivenUp, Search
+from holdfast.host.sandbox.search import GivenUp, PolicySearch
 from holdfast.sandbox import Access, Entry, Named, Pattern, Sandbox, Where
 
 READ = Access.READ
@@ -39,7 +39,7 @@ def test_a_policy_that_is_too_large_is_refused_before_anything_is_looked_for(
     asked: Sandbox, name: str
 ) -> None:
     with pytest.raises(LimitReached) as caught:
-        Search(LIMITS).begin(asked)
+        PolicySearch(LIMITS).begin(asked)
 
     assert (caught.value.name, caught.value.value) == (f"sandbox.{name}", getattr(LIMITS, name))
 
@@ -54,13 +54,13 @@ def test_a_policy_that_is_too_large_is_refused_before_anything_is_looked_for(
     ],
 )
 def test_a_policy_of_the_largest_size_is_not(asked: Sandbox) -> None:
-    search = Search(LIMITS)
+    search = PolicySearch(LIMITS)
     search.begin(asked)
     search.check()
 
 
 def test_names_and_matches_are_counted_over_all_patterns() -> None:
-    search = Search(LIMITS)
+    search = PolicySearch(LIMITS)
     for _ in range(2):
         search.look()
         search.match()
@@ -73,7 +73,7 @@ def test_names_and_matches_are_counted_over_all_patterns() -> None:
 
 def test_time_counts_from_the_first_look_and_not_before() -> None:
     """It may have waited for a thread."""
-    search = Search(SandboxLimits(lookup_seconds=0.0))
+    search = PolicySearch(SandboxLimits(lookup_seconds=0.0))
     search.check()
 
     search.begin(policy())
@@ -83,7 +83,7 @@ def test_time_counts_from_the_first_look_and_not_before() -> None:
 
 
 def test_what_nobody_waits_for_ends() -> None:
-    search = Search(LIMITS)
+    search = PolicySearch(LIMITS)
     search.begin(policy())
     search.look()
 

@@ -8,8 +8,8 @@ import os
 import pytest
 
 from holdfast.errors import Fault, ProgramSearch
-from holdfast.host.failure import diagnosis, failed, refusal
 from holdfast.host.orders import LOST, News, Report, StartStage
+from holdfast.host.spawn import diagnosis, failed, refusal
 from holdfast.model import Size
 from tests.fakes.process import TERMINAL, command
 

@@ -6,7 +6,7 @@ import errno
 
 import pytest
 
-from holdfast.host.look import Look, glance
+from holdfast.host.tree import Look, glance
 
 
 def test_so_many_entries_are_looked_at_and_no_more() -> None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import platform
 from collections.abc import Callable
 from pathlib import Path
@@ -10,20 +9,25 @@ from pathlib import Path
 import pytest
 
 from holdfast.errors import SandboxUnavailable
-from holdfast.host.sandbox import ladder as module
 from holdfast.host.sandbox import landlock
-from holdfast.host.sandbox.ladder import Ladder
-from holdfast.sandbox import Access, Backing, Guarantees, Protection
+from holdfast.host.sandbox.backends import SandboxProbe
+from holdfast.host.sandbox.confinement import Confiner
+from holdfast.sandbox import Access, Guarantees, Protection, SandboxBackendName
 from tests.fakes.policies import ROOT, asked
 
 READ, WRITE, DENY = Access.READ, Access.WRITE, Access.DENY
 NO_COMPILER = "the fork server is not compiled: install a C compiler, then install holdfast again"
 NO_BWRAP = "bwrap is not installed: install the package bubblewrap"
 
-Sandboxes = Callable[..., Ladder]
+Sandboxes = Callable[..., Confiner]
 
 
 pytestmark = pytest.mark.usefixtures("nothing_left")
+
+
+def reasons(confiner: Confiner) -> dict[str, str]:
+    """Why each that was tried does not work."""
+    return {name: probe.reason for name, probe in confiner.findings.items()}
 
 
 # What works.
@@ -31,49 +35,61 @@ pytestmark = pytest.mark.usefixtures("nothing_left")
 
 @pytest.mark.slow
 def test_the_best_that_works_is_taken(sandboxes: Sandboxes, compiled: str) -> None:
-    best = sandboxes(Backing.BUBBLEWRAP).guarantees
-    ladder = Ladder(compiled)
+    best = sandboxes(SandboxBackendName.BUBBLEWRAP).guarantees
+    confiner = Confiner(compiled)
 
-    assert ladder.guarantees == best
-    assert (best.backing, best.protection, best.exact) == (Backing.BUBBLEWRAP, Protection.HARD, True)
+    assert confiner.guarantees == best
+    assert (best.backend, best.protection, best.exact) == (
+        SandboxBackendName.BUBBLEWRAP,
+        Protection.HARD,
+        True,
+    )
     pipes = "below writable ones" if landlock.version() >= landlock.LEAST else "named pipes of the host"
     expected = ["symbolic link", pipes, "locks", "set-gid"]
     assert len(best.weaknesses) == len(expected)
     assert [word for word, each in zip(expected, best.weaknesses, strict=True) if word in each] == expected
-    assert ladder.findings[Backing.BUBBLEWRAP] == ""
-    ladder.close()
+    assert confiner.findings[SandboxBackendName.BUBBLEWRAP] == SandboxProbe()
+    confiner.close()
 
 
 def test_what_was_found_is_found_once(sandboxes: Sandboxes) -> None:
     """The same object each time: who asks often compares by identity."""
-    ladder = sandboxes(Backing.LANDLOCK)
+    confiner = sandboxes(SandboxBackendName.LANDLOCK)
 
-    assert ladder.guarantees is ladder.guarantees
+    assert confiner.guarantees is confiner.guarantees
 
 
 def test_without_bubblewrap_landlock_is_next(compiled: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("PATH", "/none")
-    ladder = Ladder(compiled)
-    found = ladder.guarantees
-    ladder.close()
+    confiner = Confiner(compiled)
+    found = confiner.guarantees
+    confiner.close()
 
-    assert ladder.findings[Backing.BUBBLEWRAP] == NO_BWRAP
-    if found.backing is None:
+    assert confiner.findings[SandboxBackendName.BUBBLEWRAP].reason == NO_BWRAP
+    if found.backend is None:
         pytest.skip(found.reason)
-    assert (found.backing, found.protection, found.exact) == (Backing.LANDLOCK, Protection.SOFT, True)
+    assert (found.backend, found.protection, found.exact) == (
+        SandboxBackendName.LANDLOCK,
+        Protection.SOFT,
+        True,
+    )
     assert found.reason == f"bubblewrap: {NO_BWRAP}"
     assert found.weaknesses == tuple(landlock.weaknesses(landlock.version()))
 
 
 def test_without_a_helper_there_is_neither_bubblewrap_nor_a_witness() -> None:
-    ladder = Ladder(None)
-    found = ladder.guarantees
-    ladder.close()
+    confiner = Confiner(None)
+    found = confiner.guarantees
+    confiner.close()
 
-    assert ladder.findings[Backing.BUBBLEWRAP] == NO_COMPILER
-    if found.backing is None:
+    assert confiner.findings[SandboxBackendName.BUBBLEWRAP].reason == NO_COMPILER
+    if found.backend is None:
         pytest.skip(found.reason)
-    assert (found.backing, found.protection, found.exact) == (Backing.LANDLOCK, Protection.NONE, False)
+    assert (found.backend, found.protection, found.exact) == (
+        SandboxBackendName.LANDLOCK,
+        Protection.NONE,
+        False,
+    )
 
 
 @pytest.mark.parametrize("known", [0, landlock.LEAST - 1])
@@ -81,26 +97,26 @@ def test_without_either_there_is_none_and_both_reasons_are_told(
     known: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(landlock, "version", lambda: known)
-    ladder = Ladder(None)
-    found = ladder.guarantees
+    confiner = Confiner(None)
+    found = confiner.guarantees
 
     needed = f"the kernel has version {known} of Landlock, needed is {landlock.LEAST}"
     assert found == Guarantees(None, reason=f"bubblewrap: {NO_COMPILER}; landlock: {needed}")
     with pytest.raises(SandboxUnavailable, match="needed is") as caught:
-        ladder.cage(asked(ROOT), None)
+        confiner.confine(asked(ROOT), None)
     assert caught.value.reason == found.reason
-    ladder.close()
+    confiner.close()
 
 
 def test_a_machine_whose_calls_are_not_known_has_none(monkeypatch: pytest.MonkeyPatch) -> None:
     """A filter with wrong numbers would keep nothing."""
     monkeypatch.setattr(platform, "machine", lambda: "pdp11")
-    ladder = Ladder(None)
+    confiner = Confiner(None)
 
-    assert ladder.findings == dict.fromkeys(Backing, "system calls of pdp11 are not known")
+    assert reasons(confiner) == dict.fromkeys(SandboxBackendName, "system calls of pdp11 are not known")
     with pytest.raises(SandboxUnavailable):
-        ladder.cage(asked(ROOT), None)
-    ladder.close()
+        confiner.confine(asked(ROOT), None)
+    confiner.close()
 
 
 def test_a_kernel_that_refuses_rulesets_is_believed(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -108,34 +124,39 @@ def test_a_kernel_that_refuses_rulesets_is_believed(monkeypatch: pytest.MonkeyPa
     monkeypatch.setattr(landlock, "_BENEATH", 99)
     if landlock.version() < landlock.LEAST:
         pytest.skip("there is no Landlock here")
-    ladder = Ladder(None, only=Backing.LANDLOCK)
+    confiner = Confiner(None, only=SandboxBackendName.LANDLOCK)
 
-    assert ladder.findings == {Backing.LANDLOCK: "the kernel refuses a ruleset: Invalid argument"}
-    ladder.close()
+    assert reasons(confiner) == {
+        SandboxBackendName.LANDLOCK: "the kernel refuses a ruleset: Invalid argument"
+    }
+    confiner.close()
 
 
-@pytest.mark.parametrize("only", Backing)
-def test_only_the_way_that_was_chosen_is_tried(compiled: str, only: Backing) -> None:
-    ladder = Ladder(compiled, only=only)
+@pytest.mark.parametrize("only", SandboxBackendName)
+def test_only_the_way_that_was_chosen_is_tried(compiled: str, only: SandboxBackendName) -> None:
+    confiner = Confiner(compiled, only=only)
 
-    assert ladder.findings.keys() == {only}
-    assert ladder.guarantees.backing in (only, None)
-    ladder.close()
+    assert confiner.findings.keys() == {only}
+    assert confiner.guarantees.backend in (only, None)
+    confiner.close()
 
 
 def test_what_is_switched_off_is_not_tried(compiled: str) -> None:
-    ladder = Ladder(compiled, off=True)
+    confiner = Confiner(compiled, off=True)
 
-    assert (ladder.guarantees, ladder.findings) == (Guarantees(None, reason="sandboxes are switched off"), {})
+    assert (confiner.guarantees, confiner.findings) == (
+        Guarantees(None, reason="sandboxes are switched off"),
+        {},
+    )
     with pytest.raises(SandboxUnavailable, match="switched off"):
-        ladder.cage(asked(ROOT), None)
-    ladder.close()
-    ladder.close()
+        confiner.confine(asked(ROOT), None)
+    confiner.close()
+    confiner.close()
 
 
-def test_a_ladder_that_nobody_asked_leaves_nothing(compiled: str) -> None:
+def test_what_nobody_asked_leaves_nothing(compiled: str) -> None:
     """What it has tried out must be reaped; the fixture looks."""
-    Ladder(compiled).close()
+    Confiner(compiled).close()
 
 
 def fake_bwrap(folder: Path, script: str) -> None:
@@ -158,9 +179,9 @@ def test_a_bubblewrap_that_does_not_work_says_why(
     """It is really run: being installed is not enough."""
     fake_bwrap(tmp_path, script)
     monkeypatch.setenv("PATH", str(tmp_path))
-    ladder = Ladder(compiled, only=Backing.BUBBLEWRAP)
-    found = ladder.guarantees
-    ladder.close()
+    confiner = Confiner(compiled, only=SandboxBackendName.BUBBLEWRAP)
+    found = confiner.guarantees
+    confiner.close()
 
     assert found == Guarantees(None, reason=f"bubblewrap: {reason.format(tmp_path.resolve() / 'bwrap')}")
 
@@ -171,24 +192,24 @@ def test_a_bubblewrap_that_hangs_does_not_work(
     """It visits every mount, and one of a dead server holds it up for as long as that is dead."""
     fake_bwrap(tmp_path, "exec /bin/sleep 1000")
     monkeypatch.setenv("PATH", str(tmp_path))
-    ladder = Ladder(compiled, only=Backing.BUBBLEWRAP, patience=0.3)
-    before = ladder.tried_out
+    confiner = Confiner(compiled, only=SandboxBackendName.BUBBLEWRAP, patience=0.3)
+    before = confiner.tried_out
 
-    found = ladder.guarantees
+    found = confiner.guarantees
 
     program = tmp_path.resolve() / "bwrap"
     assert found == Guarantees(None, reason=f"bubblewrap: {program} hangs: it did not end within 0.3 s")
-    assert (before, ladder.tried_out) == (False, True)
-    ladder.close()
+    assert (before, confiner.tried_out) == (False, True)
+    confiner.close()
 
 
-def test_a_ladder_does_not_wait_for_what_hangs_when_it_is_closed(
+def test_what_hangs_is_not_waited_for_at_the_end(
     compiled: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     fake_bwrap(tmp_path, "exec /bin/sleep 1000")
     monkeypatch.setenv("PATH", str(tmp_path))
 
-    Ladder(compiled, patience=1000.0).close()
+    Confiner(compiled, patience=1000.0).close()
 
 
 def test_a_program_in_the_servers_own_directory_is_not_trusted(
@@ -198,24 +219,7 @@ def test_a_program_in_the_servers_own_directory_is_not_trusted(
     fake_bwrap(tmp_path, "exit 0")
     monkeypatch.setenv("PATH", str(tmp_path))
     monkeypatch.chdir(tmp_path)
-    ladder = Ladder(compiled, only=Backing.BUBBLEWRAP)
+    confiner = Confiner(compiled, only=SandboxBackendName.BUBBLEWRAP)
 
-    assert ladder.findings == {Backing.BUBBLEWRAP: NO_BWRAP}
-    ladder.close()
-
-
-@pytest.mark.parametrize(
-    ("cwd", "program", "found"),
-    [
-        ("/", "/bin/sh", True),
-        ("/none", "/bin/sh", True),
-        ("/none", None, False),
-        (os.path.dirname(os.path.realpath("/bin/sh")), "/bin/sh", False),
-        ("/usr", "/usr/bin/env", False),
-        ("/us", "/usr/bin/env", True),
-    ],
-)
-def test_outside_is_what_is_not_below(cwd: str, program: str | None, *, found: bool) -> None:
-    expected = os.path.realpath(program) if program is not None and found else None
-
-    assert module._outside(cwd, program) == expected
+    assert reasons(confiner) == {SandboxBackendName.BUBBLEWRAP: NO_BWRAP}
+    confiner.close()

@@ -9,10 +9,9 @@ from pathlib import Path
 
 import pytest
 
-from holdfast.host import groups as groups_module
+from holdfast.host import limits as module
 from holdfast.host.environ import Environment
-from holdfast.host.groups import Group, Groups, find_groups
-from holdfast.host.limits import Kept
+from holdfast.host.limits import Group, Groups, Kept, find_groups
 from holdfast.host.orders import News
 from holdfast.host.spawn import Spawner
 from holdfast.model import Limits, ProcessTerms, Spec
@@ -368,7 +367,7 @@ def test_swapped_memory_is_within_the_limit_too_where_it_is_counted(
     limits = Limits(memory=1000)
 
     # A folder does not get these files by being made; so the part that writes them is asked alone.
-    for names, value in ((groups_module._MEMORY, 1000), (groups_module._SWAP, 0)):
-        groups_module._set(str(tmp_path), names, value, limits)
+    for names, value in ((module._MEMORY, 1000), (module._SWAP, 0)):
+        module._set(str(tmp_path), names, value, limits)
 
     assert {path.name: path.read_text() for path in tmp_path.iterdir()} == settings

@@ -1,4 +1,4 @@
-"""A file to put over those that are denied."""
+"""Bubblewrap: which program is trusted, and the file that is put over those that are denied."""
 
 from __future__ import annotations
 
@@ -9,7 +9,9 @@ from pathlib import Path
 
 import pytest
 
-from holdfast.host.sandbox.placeholder import Placeholder, places
+from holdfast.host.sandbox.bubblewrap import Placeholder, _outside, places
+
+# The file.
 
 
 def test_it_is_an_empty_file_that_nobody_may_read(tmp_path: Path) -> None:
@@ -80,3 +82,23 @@ def test_where_sandboxes_do_not_look_is_tried_first(
     found = places()
 
     assert found == ["/dev/shm", *([runtime] if runtime else []), tempfile.gettempdir(), "/home/x"]
+
+
+# The program.
+
+
+@pytest.mark.parametrize(
+    ("cwd", "program", "found"),
+    [
+        ("/", "/bin/sh", True),
+        ("/none", "/bin/sh", True),
+        ("/none", None, False),
+        (os.path.dirname(os.path.realpath("/bin/sh")), "/bin/sh", False),
+        ("/usr", "/usr/bin/env", False),
+        ("/us", "/usr/bin/env", True),
+    ],
+)
+def test_outside_is_what_is_not_below(cwd: str, program: str | None, *, found: bool) -> None:
+    expected = os.path.realpath(program) if program is not None and found else None
+
+    assert _outside(cwd, program) == expected

@@ -13,8 +13,7 @@ from hypothesis import strategies as st
 
 from holdfast.config import SandboxLimits
 from holdfast.errors import BadRequest, LimitReached, SandboxUnavailable
-from holdfast.host.sandbox.patterns import Parts, expand
-from holdfast.host.sandbox.search import Search
+from holdfast.host.sandbox.search import Parts, PolicySearch, expand
 
 FILES = ["a.env", "b.env", "ab.txt", ".env", "x/a.env", "x/y/a.env", "x/y/z/a.env", "-", "]", "^"]
 
@@ -131,20 +130,20 @@ def test_too_many_matches_are_refused_and_not_cut_short(tmp_path: Path) -> None:
     for number in range(9):
         (tmp_path / f"{number}").touch()
     limits = SandboxLimits(matches=9)
-    at_most = list(expand(f"{tmp_path}/*", "/", None, Search(limits)))
+    at_most = list(expand(f"{tmp_path}/*", "/", None, PolicySearch(limits)))
     (tmp_path / "one more").touch()
 
     with pytest.raises(LimitReached, match="paths that match"):
-        list(expand(f"{tmp_path}/*", "/", None, Search(limits)))
+        list(expand(f"{tmp_path}/*", "/", None, PolicySearch(limits)))
 
     assert len(at_most) == 9
-    assert len(list(expand(f"{tmp_path}/one*", "/", None, Search(limits)))) == 1
+    assert len(list(expand(f"{tmp_path}/one*", "/", None, PolicySearch(limits)))) == 1
 
 
 def test_too_much_to_look_at_is_refused(top: Path) -> None:
     """Somebody's home has millions of names; a start must not take minutes."""
     with pytest.raises(LimitReached, match="names looked at"):
-        list(expand(f"{top}/**/none", "/", None, Search(SandboxLimits(names=5))))
+        list(expand(f"{top}/**/none", "/", None, PolicySearch(SandboxLimits(names=5))))
 
 
 def test_where_nothing_can_match_nobody_looks(top: Path) -> None:
@@ -152,7 +151,7 @@ def test_where_nothing_can_match_nobody_looks(top: Path) -> None:
     for number in range(50):
         (top / "x" / f"{number}").touch()
 
-    found = list(expand(f"{top}/y*/**", "/", None, Search(SandboxLimits(names=len(os.listdir(top))))))
+    found = list(expand(f"{top}/y*/**", "/", None, PolicySearch(SandboxLimits(names=len(os.listdir(top))))))
 
     assert found == []
 

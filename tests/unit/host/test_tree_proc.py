@@ -12,14 +12,14 @@ from pathlib import Path
 import pytest
 
 from holdfast.errors import Fault, HostUnfit, SpawnFailed
-from holdfast.host import proc
+from holdfast.host import tree
 from holdfast.host.environ import Environment
 from holdfast.host.spawn import Spawner
 from tests.fakes.process import command, nothing_left_open
 
 
 def test_our_own_is_fit() -> None:
-    proc.check()
+    tree.check_proc()
 
 
 def mounted(place: Path, number: int, status: str) -> str:
@@ -33,7 +33,7 @@ def mounted(place: Path, number: int, status: str) -> str:
 def test_one_that_is_empty_is_not(tmp_path: Path) -> None:
     """Nobody would be found in it, and a tree be taken for ended."""
     with pytest.raises(HostUnfit, match=r"cannot be read: No such file or directory; .* mount -t proc"):
-        proc.check(str(tmp_path))
+        tree.check_proc(str(tmp_path))
 
 
 @pytest.mark.parametrize(
@@ -47,7 +47,7 @@ def test_one_of_another_namespace_is_not(tmp_path: Path, ahead: int, status: str
     place = mounted(tmp_path, number, status.format(number))
 
     with pytest.raises(HostUnfit, match=r"is that of another PID namespace; .* mount -t proc"):
-        proc.check(place)
+        tree.check_proc(place)
 
 
 def test_a_host_that_is_short_of_descriptors_is_not_unfit() -> None:
@@ -56,19 +56,19 @@ def test_a_host_that_is_short_of_descriptors_is_not_unfit() -> None:
     resource.setrlimit(resource.RLIMIT_NOFILE, (0, most[1]))
     try:
         with pytest.raises(OSError, match="Too many open files"):
-            proc.check()
+            tree.check_proc()
     finally:
         resource.setrlimit(resource.RLIMIT_NOFILE, most)
 
 
 def test_a_kernel_that_does_not_tell_of_namespaces_is_taken_at_its_number(tmp_path: Path) -> None:
-    proc.check(mounted(tmp_path, os.getpid(), "Name:\tx\n"))
+    tree.check_proc(mounted(tmp_path, os.getpid(), "Name:\tx\n"))
 
 
 def test_a_start_says_that_the_host_is_unfit(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     """A fork server may have to be replaced after somebody has covered /proc."""
-    look = proc.check
-    monkeypatch.setattr(proc, "check", lambda: look(str(tmp_path)))
+    look = tree.check_proc
+    monkeypatch.setattr(tree, "check_proc", lambda: look(str(tmp_path)))
     with nothing_left_open():
         spawner = Spawner(Environment({}))
 

@@ -1,0 +1,256 @@
+"""Paths in bytes, and how they are walked: without links, or with links for requests that rules bind.
+
+procfs has links that lead to whatever a process has open, wherever that is: into other namespaces, and past
+every rule about paths.  So a walk under rules follows no link of procfs, and passes through nothing that
+belongs to a process, not even on the way to something else.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import errno
+import os
+import stat
+from functools import cache
+
+from . import procfs
+
+_PATH_MOST = 4096
+"""Bytes of the longest path that the kernel takes, with the NUL at its end."""
+
+MOST_LINKS = 40
+"""Links that the kernel follows in one path at most."""
+
+_HERE = -100
+"""``AT_FDCWD``: a relative path is relative to the working directory."""
+
+_PATH = os.O_PATH | os.O_CLOEXEC
+_DIRECTORY = _PATH | os.O_DIRECTORY
+
+_SHARED = stat.S_ISVTX | stat.S_IWOTH
+
+_OPENAT2 = 437
+"""The number of ``openat2``, on every machine: it came after the numbers were made alike."""
+
+NO_SYMLINKS = 0x04
+BENEATH = 0x08
+
+_libc = ctypes.CDLL(None, use_errno=True)
+
+
+def failure(number: int) -> OSError:
+    """Return the system's error with this number."""
+    return OSError(number, os.strerror(number))
+
+
+def check_length(path: bytes) -> None:
+    """Raise the kernel's error about a path that is too long, before anything is done with it."""
+    if len(path) >= _PATH_MOST:
+        raise failure(errno.ENAMETOOLONG)
+
+
+def real_path(fd: int) -> bytes:
+    """Return the path that the kernel knows for an open file.
+
+    Raises:
+        OSError: The file was removed and has no path any more.
+    """
+    if os.fstat(fd).st_nlink == 0:
+        raise failure(errno.ENOENT)
+    return os.readlink(b"/proc/self/fd/%d" % fd)
+
+
+def join(directory: bytes, name: bytes) -> bytes:
+    """Return the path of a name in a directory."""
+    return directory + name if directory.endswith(b"/") else directory + b"/" + name
+
+
+def split(path: bytes) -> tuple[bytes, bytes]:
+    """Return the directory of a path and the name in it; the name of the root is empty."""
+    directory, _, name = path.rpartition(b"/")
+    return directory or b"/", name
+
+
+# ``openat2``, which walks a path in one call, and which Python does not have.
+
+
+class _How(ctypes.Structure):
+    _fields_ = (("flags", ctypes.c_uint64), ("mode", ctypes.c_uint64), ("resolve", ctypes.c_uint64))
+
+
+def open_resolved(directory: int, path: bytes, flags: int, resolve: int) -> int:
+    """Open a path, relative to a directory; the kernel refuses what ``resolve`` forbids.
+
+    Raises:
+        OSError: Among others, with ENOSYS if the kernel does not have the call.
+    """
+    how = _How(flags | os.O_CLOEXEC, 0, resolve)
+    fd: int = _libc.syscall(
+        ctypes.c_long(_OPENAT2), ctypes.c_int(directory), path, ctypes.byref(how), ctypes.sizeof(how)
+    )
+    if fd < 0:
+        raise failure(ctypes.get_errno())
+    return fd
+
+
+def is_missing(error: OSError) -> bool:
+    """Whether an error says that the kernel does not have ``openat2``, or that a filter forbids it."""
+    return error.errno in (errno.ENOSYS, errno.EPERM)
+
+
+# Walks that follow links.
+
+
+def open_path(path: bytes, *, start: int | None = None, last: bool = True) -> int:
+    """Return a descriptor of what is at a path.  It stands for the file, and opens nothing.
+
+    Args:
+        start: The directory that a relative path is relative to.
+        last: Whether a link at the end of the path is followed.
+
+    Raises:
+        OSError: Nothing is there, or something that belongs to a process.
+    """
+    flags = _PATH if last else _PATH | os.O_NOFOLLOW
+    try:
+        fd = open_resolved(_HERE if start is None else start, path, flags, NO_SYMLINKS)
+    except FileNotFoundError:
+        raise
+    except OSError:
+        # There is a link on the way, or the kernel does not have the call.  Or the error is about something
+        # that belongs to a process: then the walk below finds that it is not there.
+        return follow_links(path, start=start, last=last)
+    return visible(fd)
+
+
+def visible(fd: int) -> int:
+    """Return the descriptor.  If it belongs to a process, close it, and raise that nothing is there."""
+    try:
+        if procfs.is_visible(fd):
+            return fd
+    except BaseException:
+        os.close(fd)
+        raise
+    os.close(fd)
+    raise failure(errno.ENOENT)
+
+
+def follow_links(path: bytes, *, start: int | None = None, last: bool = True) -> int:
+    """Do what ``open_path`` does, name by name: for paths with links, and for kernels without ``openat2``."""
+    fd = _first(path, start)
+    names = _names(path)
+    links = 0
+    try:
+        while names:
+            name = names.pop()
+            below = visible(os.open(name, _PATH | os.O_NOFOLLOW, dir_fd=fd))
+            if not stat.S_ISLNK(os.fstat(below).st_mode) or not (names or last):
+                os.close(fd)
+                fd = below
+                continue
+            links += 1
+            target = _target(fd, below)
+            if links > MOST_LINKS:
+                raise failure(errno.ELOOP)
+            names += _names(target)
+            if target.startswith(b"/"):
+                os.close(fd)
+                fd = _first(target, None)
+    except BaseException:
+        os.close(fd)
+        raise
+    return fd
+
+
+def _first(path: bytes, start: int | None) -> int:
+    """Return a descriptor of the directory in which a walk begins."""
+    if start is None or path.startswith(b"/"):
+        return os.open(b"/", _DIRECTORY)
+    return os.dup(start)
+
+
+def _names(path: bytes) -> list[bytes]:
+    """Return the names of a path, the last one first.  A final slash counts as ``.``, as for the kernel."""
+    names = [name for name in path.split(b"/") if name]
+    if path.endswith(b"/"):
+        names.append(b".")
+    return names[::-1]
+
+
+def _target(directory: int, link: int) -> bytes:
+    """Return the target of a link.  Closes the descriptor of the link."""
+    try:
+        if not may_follow(os.fstat(directory), os.fstat(link)):
+            raise failure(errno.EACCES)
+        return os.readlink(b"", dir_fd=link)
+    finally:
+        os.close(link)
+
+
+# Walks that refuse links.
+
+
+def open_beneath(directory: int | None, path: bytes) -> int:
+    """Return a descriptor of a directory, for relative paths only.  No part of the path may be a link.
+
+    Args:
+        directory: The path is relative to this directory, and stays below it; None for an absolute path.
+    """
+    try:
+        if directory is None:
+            return open_resolved(_HERE, path, _DIRECTORY, NO_SYMLINKS)
+        return open_resolved(directory, path, _DIRECTORY, NO_SYMLINKS | BENEATH)
+    except OSError as error:
+        if error.errno == errno.ELOOP:
+            raise failure(errno.ENOTDIR) from None
+        if not is_missing(error):
+            raise
+    return step_by_step(directory, path)
+
+
+def step_by_step(directory: int | None, path: bytes) -> int:
+    """Do what ``open_beneath`` does, name by name: for kernels without ``openat2``."""
+    fd = os.open(b"/", _DIRECTORY) if directory is None else os.dup(directory)
+    for name in filter(None, path.split(b"/")):
+        try:
+            below = os.open(name, _DIRECTORY | os.O_NOFOLLOW, dir_fd=fd)
+        finally:
+            os.close(fd)
+        fd = below
+    return fd
+
+
+# Directories that everybody may write to.  Somebody may have put a link or a file there as a trap.  The
+# kernel checks for that when it follows a link, and when it opens a file with O_CREAT.  This module walks
+# links by itself, and ``Resolver`` opens before it makes, so both have to make the same checks.
+
+
+def may_follow(directory: os.stat_result, link: os.stat_result) -> bool:
+    """Whether the kernel would follow this link in this directory."""
+    return (
+        not strictness("protected_symlinks")
+        or directory.st_mode & _SHARED != _SHARED
+        or link.st_uid in (os.geteuid(), directory.st_uid)
+    )
+
+
+def may_write(directory: os.stat_result, file: os.stat_result) -> bool:
+    """Whether the kernel would open this file in this directory for writing, with O_CREAT."""
+    kept = strictness("protected_regular")
+    shared_with = stat.S_IWOTH | (stat.S_IWGRP if kept > 1 else 0)
+    return (
+        not kept
+        or not directory.st_mode & stat.S_ISVTX
+        or not directory.st_mode & shared_with
+        or file.st_uid in (os.geteuid(), directory.st_uid)
+    )
+
+
+@cache
+def strictness(setting: str) -> int:
+    """Return the level of a setting in ``/proc/sys/fs``; the strictest, if it cannot be read."""
+    try:
+        with open(f"/proc/sys/fs/{setting}", "rb") as file:
+            return int(file.read())
+    except (OSError, ValueError):
+        return 2

@@ -1,0 +1,241 @@
+"""Confinements: what a shim needs to keep a command in its sandbox, and who makes that.
+
+``Confiner`` finds out which sandbox backends work on this host, and has the best of them make each
+confinement.  Where none works, it refuses.
+"""
+
+from __future__ import annotations
+
+import os
+import platform
+from collections import OrderedDict
+from collections.abc import Callable, Iterable, Sequence
+from threading import Lock
+
+from holdfast.errors import SandboxUnavailable
+from holdfast.sandbox import Access, Denial, Guarantees, Rule, Rules, Sandbox
+from holdfast.value import value
+
+from .backends import SANDBOX_BACKENDS, SandboxBackendRow, SandboxProbe, SandboxServices
+from .filter import MACHINES
+from .rules import resolve
+from .search import PolicySearch
+from .trial import PATIENCE, Trial
+
+_KEEPERS = 2
+"""Processes that bubblewrap adds to a tree: itself, and the first process inside."""
+
+_KEPT = 64
+"""Rulesets, and lists of arguments, that are kept for the next command with the same rules."""
+
+_KEPT_BYTES = 64 << 10
+"""About the size of one of them.  Larger ones are made anew each time: clients say how large they are."""
+
+_LETTERS = {Access.DENY: b"d", Access.READ: b"r", Access.WRITE: b"w"}
+
+
+class Held:
+    """A descriptor that is open for as long as somebody refers to this object."""
+
+    __slots__ = ("_fd",)
+
+    def __init__(self, fd: int) -> None:
+        """Take over ``fd``, which nobody else may close."""
+        self._fd = fd
+
+    def fileno(self) -> int:
+        return self._fd
+
+    def __del__(self) -> None:
+        os.close(self._fd)
+
+
+class DescriptorCache:
+    """Descriptors that are kept for the next command with the same rules.  May be used in any thread."""
+
+    def __init__(self) -> None:
+        self._kept: OrderedDict[object, Held] = OrderedDict()
+        self._lock = Lock()  # Confinements are made in threads.
+
+    def get(self, key: object, make: Callable[[], int], *, size: int) -> Held:
+        """Return the descriptor that is kept under ``key``, or a new one.
+
+        Args:
+            make: Opens a new one.  It is called under the lock, so that no two threads open the same one.
+            size: About how many bytes the descriptor and its key hold.  What is too large is not kept.
+        """
+        if size > _KEPT_BYTES:
+            return Held(make())
+        with self._lock:
+            held = self._kept.get(key)
+            if held is None:
+                held = self._kept[key] = Held(make())
+                if len(self._kept) > _KEPT:
+                    self._kept.popitem(last=False)
+            else:
+                self._kept.move_to_end(key)
+            return held
+
+    def clear(self) -> None:
+        """Forget all descriptors.  Each is closed once no confinement refers to it."""
+        self._kept.clear()
+
+
+@value
+class Confinement:
+    """Everything that a shim needs to put a command into its sandbox."""
+
+    filter: bytes
+    """The filter of system calls, as a program for seccomp."""
+    ruleset: Held | None = None
+    """The Landlock ruleset that the command enters."""
+    wrapper: bytes | None = None
+    """The path of bubblewrap, if that makes the sandbox."""
+    arguments: Held | None = None
+    """A file with the arguments of bubblewrap."""
+    masks: tuple[bytes, ...] = ()
+    """Directories that the shim makes for bubblewrap to mount on, and removes."""
+    network: bool = False
+    """Whether the command may use the network."""
+    domain: bool = False
+    """Whether Landlock keeps, under bubblewrap, what mounts cannot: writes to named pipes."""
+    rules: tuple[bytes, ...] = ()
+    """The rules for the witness, and for that domain: a letter and a path each."""
+    witness: bool = False
+    """Whether a witness sees what the sandbox refuses."""
+    guard: bool = False
+    """Whether the witness also refuses what the kernel cannot."""
+    powerless: bool = False
+    """Whether the shim drops all capabilities of the command; bubblewrap does that itself."""
+
+    @property
+    def handed(self) -> Held | None:
+        """The descriptor that the shim gets with its order, if any."""
+        return self.ruleset or self.arguments
+
+    def command(self) -> ConfinedCommand:
+        """Return an account, still empty, of one command that is started in this confinement."""
+        return ConfinedCommand(exact=self.witness, keepers=0 if self.wrapper is None else _KEEPERS)
+
+
+class ConfinedCommand:
+    """The account of one confined command: what its sandbox has refused it."""
+
+    __slots__ = ("denials", "exact", "keepers")
+
+    def __init__(self, denials: Iterable[Denial] = (), *, exact: bool, keepers: int = 0) -> None:
+        self.denials = list(denials)
+        """What the witness has reported so far; complete when the exit of the command is reported."""
+        self.exact = exact
+        """Whether there is a witness, so that ``denials`` has every denial."""
+        self.keepers = keepers
+        """Processes of the command's tree that only keep its sandbox."""
+
+
+def witness_rules(rules: Rules) -> tuple[bytes, ...]:
+    """Return rules as the witness reads them: a letter for the access, then the path."""
+    return tuple(_letter(rule) + os.fsencode(rule.path) for rule in rules.rules)
+
+
+def _letter(rule: Rule) -> bytes:
+    if rule.missing:
+        return b"m"
+    return b"l" if rule.link else _LETTERS[rule.access]
+
+
+class Confiner:
+    """Makes confinements, by the best sandbox backend that works on this host.  May be used in any thread."""
+
+    def __init__(
+        self,
+        helper: str | None,
+        *,
+        only: str | None = None,
+        off: bool = False,
+        patience: float = PATIENCE,
+        table: Sequence[SandboxBackendRow] = SANDBOX_BACKENDS,
+    ) -> None:
+        """Begin to try out the sandbox backends, without waiting for the results.
+
+        Args:
+            helper: The path of the compiled fork server, if there is one.
+            only: The name of the one sandbox backend that may be used.
+            off: Use none.
+            patience: Seconds that a program may take which is tried out; after that it counts as failed.
+            table: The sandbox backends, the best first.
+        """
+        self._off = off
+        self._descriptors = DescriptorCache()
+        # It runs while others get ready, and so does what the sandbox backends try out.
+        self._witness = Trial([helper, "probe"], within=patience) if helper and not off else None
+        services = SandboxServices(
+            helper, MACHINES.get(platform.machine()), self._witness, patience, self._descriptors
+        )
+        wanted = [row for row in table if not off and only in (None, row.name)]
+        self._backends = {row.name: row.make(services) for row in wanted}
+        self._findings: dict[str, SandboxProbe] = {}
+        self._found: Guarantees | None = None
+        self._lock = Lock()  # Whoever asks first probes, and the others wait for the result.
+
+    @property
+    def tried_out(self) -> bool:
+        """Whether ``guarantees`` and ``findings`` would answer at once."""
+        if self._found is not None:
+            return True
+        witness = self._witness is None or self._witness.over
+        return witness and all(backend.probed for backend in self._backends.values())
+
+    @property
+    def findings(self) -> dict[str, SandboxProbe]:
+        """The probe of each sandbox backend that may be used, by its name.  Waits as ``guarantees`` does."""
+        _ = self.guarantees
+        return self._findings
+
+    @property
+    def guarantees(self) -> Guarantees:
+        """What sandboxes are worth on this host, as it was found when this object was made.
+
+        Waits until the sandbox backends are tried out, no longer than the patience that was given.
+        """
+        with self._lock:
+            if self._found is None:
+                self._found = self._probe()
+            return self._found
+
+    def _probe(self) -> Guarantees:
+        if self._off:
+            return Guarantees(None, reason="sandboxes are switched off")
+        self._findings = {name: backend.probe() for name, backend in self._backends.items()}
+        reasons: list[str] = []
+        for name, backend in self._backends.items():
+            if self._findings[name].works:
+                reason = "; ".join(reasons)
+                return Guarantees(name, backend.protection, backend.exact, backend.weaknesses, reason)
+            reasons.append(f"{name}: {self._findings[name].reason}")
+        return Guarantees(None, reason="; ".join(reasons))
+
+    def confine(
+        self, sandbox: Sandbox, tmpdir: str | None, search: PolicySearch | None = None
+    ) -> Confinement:
+        """Return what keeps ``sandbox``.  Asks the disk, for as long as ``search`` allows.
+
+        Args:
+            tmpdir: ``TMPDIR`` of the command.
+
+        Raises:
+            BadRequest: A pattern cannot be looked for.
+            LimitReached: There is too much to look for.
+            SandboxUnavailable: No sandbox can be kept on this host, or not this one.
+        """
+        best = self.guarantees
+        if best.backend is None:
+            raise SandboxUnavailable(best.reason)
+        return self._backends[best.backend].confine(sandbox, resolve(sandbox, tmpdir, search))
+
+    def close(self) -> None:
+        """Release everything.  May be called twice."""
+        if self._witness is not None:
+            self._witness.stop()
+        for backend in self._backends.values():
+            backend.close()
+        self._descriptors.clear()
