@@ -48,6 +48,7 @@ BOUNDS = {
     "sandbox.matches": Bound(_ERROR, counted=True),
     "sandbox.names": Bound(_ERROR, counted=True),
     "sandbox.lookup_seconds": Bound(_ERROR, counted=True),
+    "sandbox.lookup_threads": Bound(_WAITS),
     "sandbox.trial_seconds": Bound("Bubblewrap counts as not working; the server listens then."),
     "session.sessions": _REFUSED,
     "session.principals": _REFUSED,

@@ -91,6 +91,9 @@ class SandboxLimits:
     lookup_seconds: float = 10.0
     """How long may be looked for them: a thread is in use meanwhile."""
 
+    lookup_threads: int = 2
+    """Searches at once, of all clients: more would take the processor from the event loop."""
+
     trial_seconds: float = 5.0
     """How long bubblewrap may take when it is tried out: it hangs where a mount of the host does."""
 

@@ -44,7 +44,7 @@ class Pattern:
 
 
 @value
-class Entry:
+class SandboxEntry:
     """One line of a policy.  A plain text is an absolute path."""
 
     place: str | Named | Pattern
@@ -67,7 +67,7 @@ class Protection(IntEnum):
 class Sandbox:
     """What a client asks that a command may do, and no more."""
 
-    entries: tuple[Entry, ...] | None
+    entries: tuple[SandboxEntry, ...] | None
     """The lines of the policy; None if the command may read and write all files."""
     network: bool
     """Whether the command may use the network."""
@@ -84,6 +84,11 @@ class Sandbox:
     def confines(self) -> bool:
         """Whether the sandbox forbids anything at all."""
         return self.entries is not None or not self.network
+
+    @property
+    def has_patterns(self) -> bool:
+        """Whether the disk has to be searched for what the policy means."""
+        return any(isinstance(entry.place, Pattern) for entry in self.entries or ())
 
 
 @value

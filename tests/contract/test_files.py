@@ -14,7 +14,7 @@ from holdfast.backend import Backend
 from holdfast.config import MIB
 from holdfast.errors import FileFailed, FileRefused, FileUnsupported
 from holdfast.files import DirEntry, FileMetadata, OpenFile, Purpose, WalkEntry, WalkTerms
-from holdfast.sandbox import Access, Entry, Sandbox
+from holdfast.sandbox import Access, Sandbox, SandboxEntry
 
 ODD = os.fsdecode(b"odd \xff%41\n\xe2\x98\x83")
 """A name that is no text."""
@@ -37,7 +37,9 @@ async def reason_of(call: Awaitable[object]) -> str:
 
 
 def only_read(path: Path) -> Sandbox:
-    return Sandbox((Entry("/", Access.READ), Entry(str(path), Access.READ)), network=True, cwd="/")
+    return Sandbox(
+        (SandboxEntry("/", Access.READ), SandboxEntry(str(path), Access.READ)), network=True, cwd="/"
+    )
 
 
 # Whole files.

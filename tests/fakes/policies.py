@@ -6,17 +6,17 @@ import os
 from pathlib import Path
 
 from holdfast.host.sandbox.confinement import Confinement
-from holdfast.sandbox import Access, Entry, Named, Protection, Sandbox, Where
+from holdfast.sandbox import Access, Named, Protection, Sandbox, SandboxEntry, Where
 
-ROOT = Entry(Named(Where.ROOT), Access.READ)
+ROOT = SandboxEntry(Named(Where.ROOT), Access.READ)
 
 
-def asked(*entries: Entry, network: bool = False, least: Protection = Protection.SOFT) -> Sandbox:
+def asked(*entries: SandboxEntry, network: bool = False, least: Protection = Protection.SOFT) -> Sandbox:
     return Sandbox(entries, network, "/", least=least)
 
 
-def workspace(work: Path, *more: Entry, least: Protection = Protection.SOFT) -> Sandbox:
-    return asked(ROOT, Entry(str(work), Access.WRITE), *more, least=least)
+def workspace(work: Path, *more: SandboxEntry, least: Protection = Protection.SOFT) -> Sandbox:
+    return asked(ROOT, SandboxEntry(str(work), Access.WRITE), *more, least=least)
 
 
 def told(confinement: Confinement) -> list[str]:

@@ -11,7 +11,7 @@ from holdfast.backend import Packed
 from holdfast.config import SessionLimits
 from holdfast.dialects.exec.conversation import ExecEndpoint
 from holdfast.dialects.exec.methods import METHODS
-from holdfast.dialects.exec.sessions import SessionSnapshot
+from holdfast.dialects.exec.scopes import SessionSnapshot
 from holdfast.dialects.exec.state import EndpointSnapshot, SharedSnapshot
 from holdfast.engine.ring import Budget, Ring, page
 from holdfast.errors import HoldfastError

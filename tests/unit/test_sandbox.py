@@ -11,13 +11,13 @@ from hypothesis import strategies as st
 from holdfast.sandbox import (
     NO_SANDBOXES,
     Access,
-    Entry,
     Guarantees,
     Named,
     Protection,
     Rule,
     Rules,
     Sandbox,
+    SandboxEntry,
     Where,
     depth,
 )
@@ -148,7 +148,7 @@ def test_the_depth_of_a_path_is_its_names(path: str, names: int) -> None:
 
 # What is asked for, and what there is.
 
-ALL = Entry(Named(Where.ROOT), WRITE)
+ALL = SandboxEntry(Named(Where.ROOT), WRITE)
 
 
 @pytest.mark.parametrize(
@@ -156,7 +156,7 @@ ALL = Entry(Named(Where.ROOT), WRITE)
     [(None, True, False), (None, False, True), ((), True, True), ((), False, True), ((ALL,), True, True)],
 )
 def test_a_sandbox_confines_unless_it_allows_all_files_and_the_network(
-    entries: tuple[Entry, ...] | None, *, network: bool, confines: bool
+    entries: tuple[SandboxEntry, ...] | None, *, network: bool, confines: bool
 ) -> None:
     """Nothing has to be kept from a command that may do everything."""
     assert Sandbox(entries, network, "/").confines is confines

@@ -14,12 +14,12 @@ from functools import partial
 from os.path import realpath
 from typing import TYPE_CHECKING
 
-from holdfast.audit import Audit, AuditRecord
 from holdfast.backend import Packed
 from holdfast.errors import Forbidden, HoldfastError, LimitReached
 from holdfast.host import environ
 from holdfast.model import HostInfo, Spec
 from holdfast.principal import Grant, Principal
+from holdfast.telemetry import Audit, AuditRecord
 from holdfast.value import replace
 
 from .ended import EndedProcess

@@ -23,7 +23,7 @@ from holdfast.host.sandbox.rules import enclosed, resolve
 from holdfast.host.sandbox.search import PolicySearch
 from holdfast.poller import Poller
 from holdfast.principal import is_below
-from holdfast.sandbox import Sandbox
+from holdfast.sandbox import Rules, Sandbox
 
 from .workers import Workers
 
@@ -138,8 +138,11 @@ class LocalFiles:
     ) -> None:
         """``tmpdir`` is what a sandbox means by that name."""
         self._limits = limits or FileLimits()
-        self._sandbox_limits = sandbox_limits
+        self._sandbox_limits = sandbox_limits or SandboxLimits()
         self.workers = Workers(self._limits.threads, loop, "holdfast-files")
+        self.lookups = Workers(self._sandbox_limits.lookup_threads, loop, "holdfast-lookups")
+        """Threads for policies with patterns.  A search takes the processor for as long as it lasts, and
+        the event loop waits for its turn behind every thread that has something to do."""
         self._watching = Watching(poller)
         self._tmpdir = tmpdir
         self._walls: tuple[str, ...] | None = None
@@ -155,11 +158,10 @@ class LocalFiles:
     ) -> bytes | OpenFile:
         self._check(path)
 
-        def work(search: PolicySearch) -> bytes | int:
-            resolver = self._resolver(sandbox, search, follow=follow)
+        def work(resolver: Resolver) -> bytes | int:
             return content.read(resolver, to_bytes(path), at_once=at_once, limit=self._limits.read_bytes)
 
-        found = await self._look(work, undo=_let_go)
+        found = await self._look(sandbox, work, undo=_let_go, follow=follow)
         return LocalFile(found, self.workers) if isinstance(found, int) else found
 
     async def write(
@@ -209,10 +211,10 @@ class LocalFiles:
     async def open(self, path: str, purpose: Purpose, *, sandbox: Sandbox | None = None) -> OpenFile:
         self._check(path)
 
-        def work(search: PolicySearch) -> int:
-            return content.open_for(self._resolver(sandbox, search), to_bytes(path), purpose)
+        def work(resolver: Resolver) -> int:
+            return content.open_for(resolver, to_bytes(path), purpose)
 
-        return LocalFile(await self._look(work, _let_go), self.workers)
+        return LocalFile(await self._look(sandbox, work, undo=_let_go), self.workers)
 
     async def watch_missing(
         self, missing: Sequence[str], present: str | None, told: Callable[[], None]
@@ -241,6 +243,7 @@ class LocalFiles:
         """Watch nothing any more, and let the threads end.  A call that hangs is left behind."""
         self._watching.close()
         self.workers.close()
+        self.lookups.close()
 
     # How it is done.
 
@@ -253,25 +256,35 @@ class LocalFiles:
         follow: bool = True,
     ) -> T:
         self._check(path)
+        return await self._look(
+            sandbox, lambda resolver: work(resolver, to_bytes(path), *facts), follow=follow
+        )
 
-        def do(search: PolicySearch) -> T:
-            return work(self._resolver(sandbox, search, follow=follow), to_bytes(path), *facts)
-
-        return await self._look(do)
-
-    async def _look(self, work: Callable[[PolicySearch], T], undo: Callable[[T], None] | None = None) -> T:
+    async def _look(
+        self,
+        sandbox: Sandbox | None,
+        work: Callable[[Resolver], T],
+        *,
+        undo: Callable[[T], None] | None = None,
+        follow: bool = True,
+    ) -> T:
         """The result of something that may have to find out first what a sandbox means."""
         search = PolicySearch(self._sandbox_limits)
+
+        def rules() -> Rules | None:
+            if sandbox is None or sandbox.entries is None:
+                return None
+            return resolve(sandbox, self._tmpdir, search)
+
         try:
-            return await self._run(partial(work, search), undo)
+            if sandbox is not None and sandbox.has_patterns:
+                found = await run(self.lookups, rules)
+                return await self._run(lambda: work(self._resolver(found, follow=follow)), undo)
+            return await self._run(lambda: work(self._resolver(rules(), follow=follow)), undo)
         finally:
             search.give_up()  # If nobody waits any more the thread is needed elsewhere.
 
-    def _resolver(self, sandbox: Sandbox | None, search: PolicySearch, *, follow: bool = True) -> Resolver:
-        """In a thread, because the rules depend on what is on the disk."""
-        rules = None
-        if sandbox is not None and sandbox.entries is not None:
-            rules = resolve(sandbox, self._tmpdir, search)
+    def _resolver(self, rules: Rules | None, *, follow: bool) -> Resolver:
         if self._walls is not None:
             walls = enclosed(self._walls)
             rules = walls if rules is None else rules.within(walls)

@@ -9,7 +9,6 @@ from functools import partial
 from typing import TYPE_CHECKING
 from weakref import WeakValueDictionary
 
-from holdfast.audit import Audit
 from holdfast.backend import Packed
 from holdfast.config import MIB, EngineLimits, EnvironmentLimits, FileLimits, HttpLimits, SandboxLimits
 from holdfast.errors import Fault, LimitReached
@@ -19,7 +18,7 @@ from holdfast.host.spawn import failed
 from holdfast.model import HostInfo, Leftovers, Spec
 from holdfast.poller import Poller
 from holdfast.principal import ANYBODY, Identity, Principal
-from holdfast.telemetry import Silent, Telemetry
+from holdfast.telemetry import Audit, Silent, Telemetry
 from holdfast.tracing import PREPARE_SANDBOX, PROCESS, SPAWN, Span, begin, span
 from holdfast.value import replace
 
@@ -168,7 +167,7 @@ class LocalBackend:
         confinement = None
         with span(PREPARE_SANDBOX):
             if spec.sandbox is not None:
-                confinement = await self._confine(spec)
+                confinement = await self._confine(spec, owner)
                 self._check_room()  # Meanwhile others may have started, or everything been closed.
         try:
             with span(SPAWN):
@@ -186,12 +185,14 @@ class LocalBackend:
             self._telemetry.process_started()
             self._watched[process] = (self._loop.time(), found)
 
-    async def _confine(self, spec: Spec) -> Confinement | None:
+    async def _confine(self, spec: Spec, client: object) -> Confinement | None:
         from holdfast.host.sandbox.search import PolicySearch
 
+        assert spec.sandbox is not None
         search = PolicySearch(self._sandbox_limits)
+        workers = self.files.lookups if spec.sandbox.has_patterns else self.files.workers
         try:
-            return await self.files.workers.run(partial(self._children.confine, spec, search))
+            return await workers.run(partial(self._children.confine, spec, search), client=client)
         finally:
             search.give_up()  # If the start was given up the thread is needed elsewhere.
 

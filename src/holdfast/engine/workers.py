@@ -22,7 +22,7 @@ T = TypeVar("T")
 class _Job(Generic[T]):
     """A call, and who is to be told of it."""
 
-    __slots__ = ("call", "future", "over", "undo")
+    __slots__ = ("call", "client", "future", "over", "undo")
 
     def __init__(
         self,
@@ -30,12 +30,14 @@ class _Job(Generic[T]):
         future: asyncio.Future[T] | None = None,
         undo: Callable[[T], None] | None = None,
         over: Callable[[], None] | None = None,
+        client: object = None,
     ) -> None:
         """Without ``future`` nobody waits for it."""
         self.call = call
         self.future = future
         self.undo = undo
         self.over = over
+        self.client = client
 
 
 class _Arrival:
@@ -82,8 +84,8 @@ class Workers:
         self._most = most
         self._loop = loop
         self._name = name
-        # Calls that no thread has begun.  Under the condition, whose lock nobody holds for long.
-        self._jobs: OrderedDict[_Job[Any], None] = OrderedDict()
+        # Calls that no thread has begun, by client.  Under the condition, whose lock nobody holds for long.
+        self._jobs: OrderedDict[object, OrderedDict[_Job[Any], None]] = OrderedDict()
         self._news = threading.Condition()
         self._threads = 0
         self._closed = False
@@ -96,15 +98,17 @@ class Workers:
         *,
         undo: Callable[[T], None] | None = None,
         over: Callable[[], None] | None = None,
+        client: object = None,
     ) -> T:
         """The result of ``call``, from another thread.
 
         Whoever is cancelled does not stop a call that has begun.  ``undo`` is then given its
         result, for instance to close it.  A call that has not begun never will.  ``over`` is
-        called when the call is over, or will not be made, in any case.
+        called when the call is over, or will not be made, in any case.  Calls of several
+        clients take turns, however many one of them makes.
         """
         future: asyncio.Future[T] = self._loop.create_future()
-        job = _Job(call, future, undo, over)
+        job = _Job(call, future, undo, over, client)
         self._hand_over(job)
         try:
             return await future
@@ -132,7 +136,7 @@ class Workers:
 
     def _hand_over(self, job: _Job[Any]) -> None:
         with self._news:
-            self._jobs[job] = None
+            self._jobs.setdefault(job.client, OrderedDict())[job] = None
             self._news.notify()
         # After the end the others may be gone before they come to this one.  It is the last word of a call
         # that was under way: to close its file.
@@ -149,9 +153,12 @@ class Workers:
     def _take_back(self, job: _Job[Any]) -> bool:
         """Whether the call has not begun; then it never will."""
         with self._news:
-            if job not in self._jobs:
+            waiting = self._jobs.get(job.client)
+            if waiting is None or job not in waiting:
                 return False
-            del self._jobs[job]
+            del waiting[job]
+            if not waiting:
+                del self._jobs[job.client]
             return True
 
     def _work(self) -> None:
@@ -175,7 +182,13 @@ class Workers:
                 if self._closed:
                     return None
                 self._news.wait()
-            return self._jobs.popitem(last=False)[0]
+            client, waiting = next(iter(self._jobs.items()))
+            job, _ = waiting.popitem(last=False)
+            if waiting:
+                self._jobs.move_to_end(client)
+            else:
+                del self._jobs[client]
+            return job
 
     def _on_arrival(self, arrival: _Arrival) -> None:
         self.busy -= 1

@@ -247,13 +247,13 @@ def sandbox_of(
     if isinstance(permissions, Disabled):
         return None
     network = permissions.network is NetworkAccess.ENABLED
-    entries: tuple[model.Entry, ...] | None = None
+    entries: tuple[model.SandboxEntry, ...] | None = None
     depth = None
     if isinstance(permissions, Managed) and isinstance(permissions.file_system, Restricted):
         if directory is None and any(_needs_directory(entry) for entry in permissions.file_system.entries):
             raise BadRequest("file system sandbox context with dynamic permissions requires cwd")
         entries = tuple(
-            model.Entry(place, _ACCESS[entry.access], if_there=entry.missing_path_behavior is not None)
+            model.SandboxEntry(place, _ACCESS[entry.access], if_there=entry.missing_path_behavior is not None)
             for entry in permissions.file_system.entries
             if (place := _place(entry.path)) is not None
         )
@@ -382,7 +382,7 @@ def _file_system(sandbox: model.Sandbox) -> Restricted | Unrestricted:
     return Restricted([_entry(entry) for entry in sandbox.entries], depth)
 
 
-def _entry(entry: model.Entry) -> PermissionEntry:
+def _entry(entry: model.SandboxEntry) -> PermissionEntry:
     missing = MissingPath.SKIP if entry.if_there else None
     return PermissionEntry(_place_told(entry.place), _ACCESS_WORDS[entry.access], missing)
 

@@ -13,13 +13,12 @@ import stat
 from collections.abc import Callable, Coroutine
 from typing import Any
 
-from holdfast.audit import Audit
 from holdfast.config import ConnectionLimits
 from holdfast.dialects.dialect import Endpoint
 from holdfast.errors import LimitReached
 from holdfast.poller import Poller
 from holdfast.principal import ANYBODY, Principal
-from holdfast.telemetry import Telemetry
+from holdfast.telemetry import Audit, Telemetry
 from holdfast.value import replace
 
 from .channel import Channel

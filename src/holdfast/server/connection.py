@@ -9,12 +9,11 @@ from collections.abc import Callable, Coroutine, Sequence
 from time import monotonic
 from typing import Any
 
-from holdfast.audit import Audit
 from holdfast.config import ConnectionLimits
 from holdfast.dialects.dialect import Breach, Conversation, Endpoint, LongResult
 from holdfast.errors import Forbidden, HoldfastError
 from holdfast.principal import Principal
-from holdfast.telemetry import Telemetry
+from holdfast.telemetry import Audit, Telemetry
 from holdfast.wire.jsonrpc import Id, Malformed, Notification, Request, Response
 
 from .calls import CallObserver, Calls

@@ -13,7 +13,7 @@ from holdfast.api.embedded import Embedded, EmbeddedProcess
 from holdfast.api.options import spec_of
 from holdfast.errors import NameTaken, OutOfTurn, StillStarting, UnknownProcess
 from holdfast.model import Limits, ProcessTerms, Spec
-from holdfast.sandbox import Access, Entry, Sandbox
+from holdfast.sandbox import Access, Sandbox, SandboxEntry
 from tests.fakes.gate import Gate, SlowProgram
 from tests.fakes.process import PATIENCE, eventually, nothing_left, open_files
 from tests.fakes.recorder import finished, record
@@ -141,7 +141,7 @@ async def test_limits_and_sandboxes_are_kept_here_too(place: Embedded, tmp_path:
     assert (await finished(limited)).said() == b"37\n"
     if place.info.sandboxes.backend is None:
         pytest.skip(place.info.sandboxes.reason)
-    reading = Sandbox((Entry("/", Access.READ),), network=True, cwd="/")
+    reading = Sandbox((SandboxEntry("/", Access.READ),), network=True, cwd="/")
 
     confined = await place.start(sh(f"echo x > {tmp_path}/file", sandbox=reading))
 

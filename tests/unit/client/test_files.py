@@ -24,7 +24,7 @@ from holdfast.errors import (
     TooManyEntries,
 )
 from holdfast.files import DirEntry, Purpose, WalkEntry, WalkError, WalkTerms
-from holdfast.sandbox import Access, Entry, Sandbox
+from holdfast.sandbox import Access, Sandbox, SandboxEntry
 from tests.fakes.peer import Message, Peer, Talk, info, peer
 from tests.fakes.remote import background, far
 from tests.fakes.server import inside
@@ -255,7 +255,7 @@ async def test_handles_have_names_of_their_own_that_are_short_enough() -> None:
 
 
 async def test_a_sandbox_is_told_with_every_request() -> None:
-    sandbox = Sandbox((Entry("/x", Access.READ),), network=True, cwd="/")
+    sandbox = Sandbox((SandboxEntry("/x", Access.READ),), network=True, cwd="/")
     async with scene() as (files, talk, _):
         calling = background(files.metadata("/x", sandbox=sandbox))
         asked = await talk.hear("fs/getMetadata")
@@ -267,7 +267,7 @@ async def test_a_sandbox_is_told_with_every_request() -> None:
 
 
 async def test_a_sandbox_needs_a_server_that_takes_blocks_inside_of_it() -> None:
-    sandbox = Sandbox((Entry("/x", Access.WRITE),), network=True, cwd="/")
+    sandbox = Sandbox((SandboxEntry("/x", Access.WRITE),), network=True, cwd="/")
     async with scene(info("list", fileWriteStreaming=True)) as (files, talk, _):
         writing = background(files.write("/x", bytes(5 * MIB), sandbox=sandbox))
         talk.answer(await talk.hear("fs/writeFile"), {})

@@ -10,7 +10,6 @@ from typing import Any
 
 import pytest
 
-from holdfast.audit import Audit
 from holdfast.engine.account import AccountBackend
 from holdfast.engine.local import LocalBackend
 from holdfast.engine.process import LocalProcess
@@ -18,6 +17,7 @@ from holdfast.engine.ring import PIECE
 from holdfast.errors import AuditFailed, Forbidden, HttpFailed, LimitReached, SpawnFailed
 from holdfast.model import EnvironmentPolicy, Exit, Inherit, Spec
 from holdfast.principal import ANYBODY, Grant, Principal
+from holdfast.telemetry import Audit
 from holdfast.value import replace
 from holdfast.web import HttpHeader, HttpRequest
 from tests.fakes.gate import Gate

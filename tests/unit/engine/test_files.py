@@ -20,7 +20,7 @@ from holdfast.errors import FileFailed, FileRefused, Forbidden
 from holdfast.files import DirEntry, Purpose, WalkTerms
 from holdfast.host.files import content, watch
 from holdfast.host.sandbox.search import PolicySearch
-from holdfast.sandbox import Access, Entry, Rules, Sandbox
+from holdfast.sandbox import Access, Rules, Sandbox, SandboxEntry
 from tests.fakes.file_talk import local_files
 from tests.fakes.process import eventually
 
@@ -60,7 +60,7 @@ async def test_failures_of_the_system_have_a_number(files: LocalFiles, tmp_path:
 
 async def test_a_sandbox_is_asked(files: LocalFiles, tmp_path: Path) -> None:
     path = str(tmp_path.resolve() / "f")
-    box = Sandbox((Entry(str(tmp_path), Access.READ),), network=False, cwd="/")
+    box = Sandbox((SandboxEntry(str(tmp_path), Access.READ),), network=False, cwd="/")
     free = Sandbox(None, network=False, cwd="/")
 
     with pytest.raises(FileFailed) as refused:
@@ -286,7 +286,7 @@ async def test_a_sandbox_inside_of_walls_allows_what_both_do(files: LocalFiles, 
         (tmp_path / name).mkdir()
     view = files.within((f"{tmp_path}/a", f"{tmp_path}/b"))
     only_read = Sandbox(
-        (Entry("/", Access.READ), Entry(f"{tmp_path}/b", Access.WRITE)), network=True, cwd="/"
+        (SandboxEntry("/", Access.READ), SandboxEntry(f"{tmp_path}/b", Access.WRITE)), network=True, cwd="/"
     )
 
     await view.write(f"{tmp_path}/b/f", b"x", sandbox=only_read)

@@ -24,11 +24,11 @@ from holdfast.sandbox import (
     NO_SANDBOXES,
     Access,
     Denial,
-    Entry,
     Guarantees,
     Named,
     Pattern,
     Sandbox,
+    SandboxEntry,
     Where,
 )
 from holdfast.value import replace
@@ -36,7 +36,7 @@ from tests.fakes.process import PATIENCE, command, nothing_left, open_files, sh
 from tests.fakes.recorder import finished
 from tests.fakes.server import eventually
 
-ROOT = Entry(Named(Where.ROOT), Access.READ)
+ROOT = SandboxEntry(Named(Where.ROOT), Access.READ)
 
 
 @pytest.fixture(params=["witness", "no witness"])
@@ -55,7 +55,7 @@ async def confining(request: pytest.FixtureRequest) -> AsyncIterator[LocalBacken
     await nothing_left(before)
 
 
-def confined(spec: Spec, *entries: Entry) -> Spec:
+def confined(spec: Spec, *entries: SandboxEntry) -> Spec:
     return replace(spec, sandbox=Sandbox((ROOT, *entries), network=False, cwd="/"))
 
 
@@ -90,7 +90,7 @@ async def test_a_process_that_does_what_it_may_ends_like_any_other(confining: Lo
 
 async def test_a_policy_that_makes_no_sense_is_refused(confining: LocalBackend) -> None:
     with pytest.raises(BadRequest):
-        await confining.start(confined(command("true"), Entry(Pattern("/**"), Access.DENY)))
+        await confining.start(confined(command("true"), SandboxEntry(Pattern("/**"), Access.DENY)))
 
 
 async def test_without_sandboxes_one_is_refused_and_nothing_runs(
@@ -198,3 +198,49 @@ async def test_no_more_start_than_may_however_long_their_sandboxes_take() -> Non
 
     assert sorted(type(one) is LimitReached for one in found) == [False, True, True]
     await backend.aclose()
+
+
+class Searching(Spawner):
+    """Looks for the paths of a sandbox until the test lets it go on."""
+
+    def __init__(self) -> None:
+        super().__init__(Environment({}))
+        self.gate = threading.Event()
+        self.begun: list[str] = []
+
+    def confine(self, spec: Spec, search: PolicySearch | None = None) -> Confinement | None:
+        self.begun.append(spec.argv[0])
+        self.gate.wait()
+        raise LimitReached("names looked at for a sandbox", 1)
+
+
+async def test_searches_leave_the_processor_and_the_threads_for_files_to_others(tmp_path: Path) -> None:
+    """A search takes all the processor it can get; the loop waits behind each of them, and so would files."""
+    spawner = Searching()
+    backend = LocalBackend(spawner, host_info, asyncio.get_running_loop())
+    (tmp_path / "file").write_bytes(b"x")
+    patterned = SandboxEntry(Pattern("/**/x"), Access.DENY)
+    sandbox = Sandbox((patterned,), network=True, cwd="/")
+    greedy = Spec(["greedy"], cwd="/", env={}, sandbox=sandbox)
+    starts = [asyncio.ensure_future(backend.start_for(greedy, backend, backend._budget)) for _ in range(100)]
+    await eventually(lambda: len(spawner.begun) == 2)
+    other = asyncio.ensure_future(
+        backend.start_for(replace(greedy, argv=["other"]), Account(backend), backend._budget)
+    )
+    data = await backend.files.read(str(tmp_path / "file"), at_once=9)
+    meanwhile = list(spawner.begun)
+
+    spawner.gate.set()
+    await asyncio.wait([*starts, other])
+
+    assert (data, meanwhile) == (b"x", ["greedy"] * 2)
+    assert "other" in spawner.begun[:5], "or whoever asks for much is served first"
+    assert all(isinstance(each.exception(), LimitReached) for each in [*starts, other])
+    await backend.aclose()
+
+
+class Account:
+    """Whoever keeps account of the processes of another client."""
+
+    def __init__(self, backend: LocalBackend) -> None:
+        self.exited, self.closed, self.gone = backend.exited, backend.closed, backend.gone

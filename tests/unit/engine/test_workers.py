@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import threading
 from collections.abc import Iterator
+from functools import partial
 
 import pytest
 
@@ -211,3 +212,22 @@ async def test_without_another_thread_those_that_there_are_do_it(
 
     assert await queued == "after"
     assert await stuck
+
+
+async def test_calls_of_several_clients_take_turns() -> None:
+    workers = Workers(1, asyncio.get_running_loop(), "test")
+    gate, done = threading.Event(), list[str]()
+    first = asyncio.ensure_future(workers.run(gate.wait))
+    calls = [
+        asyncio.ensure_future(workers.run(partial(done.append, who), client=who))
+        for who in ("much", "much", "much", "little", "much")
+    ]
+    calls[1].cancel()
+    await asyncio.sleep(0)
+
+    gate.set()
+    await asyncio.gather(first, *calls, return_exceptions=True)
+
+    assert done == ["much", "little", "much", "much"]
+    workers.close()
+    await calls_over(workers)

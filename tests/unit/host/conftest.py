@@ -12,11 +12,11 @@ import hatch_build
 import holdfast.host
 from holdfast.host.sandbox.confinement import Confinement, Confiner
 from holdfast.host.shim import PROGRAM
-from holdfast.sandbox import Access, Entry, Named, Sandbox, SandboxBackendName, Where
+from holdfast.sandbox import Access, Named, Sandbox, SandboxBackendName, SandboxEntry, Where
 from tests.fakes.fork_server import STARTED, Command, ForkServer
 
 HOST = Path(holdfast.host.__file__).parent
-READ_ALL = Entry(Named(Where.ROOT), Access.READ)
+READ_ALL = SandboxEntry(Named(Where.ROOT), Access.READ)
 
 
 @pytest.fixture(scope="session")

@@ -14,7 +14,7 @@ import pytest
 
 from holdfast.host.sandbox.bubblewrap import _file
 from holdfast.host.sandbox.confinement import Confinement, Held
-from holdfast.sandbox import Access, Entry, Named, Where
+from holdfast.sandbox import Access, Named, SandboxEntry, Where
 from tests.fakes.fork_server import (
     ALONE,
     AT_DIRECTORY,
@@ -40,7 +40,7 @@ from tests.fakes.process import read_to_end, read_until
 pytestmark = pytest.mark.timeout(2 * GUARD)
 
 READ = Access.READ
-MINIMAL = Entry(Named(Where.MINIMAL), READ)
+MINIMAL = SandboxEntry(Named(Where.MINIMAL), READ)
 
 Confine = Callable[..., Confinement]
 
@@ -207,7 +207,7 @@ def test_a_program_that_cannot_be_seen_inside_is_told_as_such(
     there = program_file(work, b"#!/bin/sh\nexit 0\n")
 
     hidden = fork_server.command().start(there, confinement=wrapped(MINIMAL))
-    half = fork_server.command().start(there, confinement=wrapped(Entry(str(work), READ)), cwd=work)
+    half = fork_server.command().start(there, confinement=wrapped(SandboxEntry(str(work), READ)), cwd=work)
 
     assert failure(hidden) == (AT_HIDDEN, errno.ENOENT)
     assert failure(half) == (AT_HIDDEN, errno.ENOENT)

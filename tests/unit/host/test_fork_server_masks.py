@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from holdfast.host.sandbox.confinement import Confinement
-from holdfast.sandbox import Access, Entry, Named, Where
+from holdfast.sandbox import Access, Named, SandboxEntry, Where
 from tests.fakes.fork_server import (
     AT_PROGRAM,
     AT_SANDBOX,
@@ -30,7 +30,7 @@ from tests.fakes.process import read_to_end, status
 
 pytestmark = pytest.mark.timeout(2 * GUARD)
 
-ROOT = Entry(Named(Where.ROOT), Access.READ)
+ROOT = SandboxEntry(Named(Where.ROOT), Access.READ)
 NAMES = [".agents", ".aws", ".codex", ".git"]
 
 Confine = Callable[..., Confinement]
@@ -39,7 +39,7 @@ Confine = Callable[..., Confinement]
 @pytest.fixture
 def confinement(wrapped: Confine, work: Path) -> Confinement:
     """Of a workspace in which nothing is."""
-    return wrapped(ROOT, Entry(str(work), Access.WRITE))
+    return wrapped(ROOT, SandboxEntry(str(work), Access.WRITE))
 
 
 def holding(
@@ -110,7 +110,7 @@ def test_a_command_that_starts_while_others_run_is_kept_from_them_too(
     fork_server: ForkServer, wrapped: Confine, work: Path
 ) -> None:
     """What is there is the mask of another's, and goes away with it."""
-    entries = ROOT, Entry(str(work), Access.WRITE)
+    entries = ROOT, SandboxEntry(str(work), Access.WRITE)
     first = holding(fork_server, wrapped(*entries), work)
     second = holding(
         fork_server,
@@ -177,7 +177,7 @@ def test_what_a_killed_shim_left_the_next_command_takes_away(
         has_ended(pid)
     assert sorted(os.listdir(work)) == NAMES
 
-    anew = wrapped(ROOT, Entry(str(work), Access.WRITE))
+    anew = wrapped(ROOT, SandboxEntry(str(work), Access.WRITE))
     assert anew.masks == confinement.masks
     holding(fork_server, anew, work, "echo ready").ended()
 
@@ -202,7 +202,7 @@ def test_an_empty_directory_of_somebody_elses_stays(
     """It looks like nothing, but somebody has made it."""
     (work / ".git").mkdir(mode=0o555)
     inode = (work / ".git").stat().st_ino
-    confinement = wrapped(ROOT, Entry(str(work), Access.WRITE))
+    confinement = wrapped(ROOT, SandboxEntry(str(work), Access.WRITE))
 
     command = holding(fork_server, confinement, work, "touch .git/x 2>/dev/null || echo ready; cat")
     command.close_stdin()

@@ -15,7 +15,7 @@ import pytest
 
 from holdfast.host.sandbox.confinement import Confinement, Confiner, Held
 from holdfast.host.sandbox.filter import MACHINES, program
-from holdfast.sandbox import Access, Entry, Named, Protection, Sandbox, SandboxBackendName, Where
+from holdfast.sandbox import Access, Named, Protection, Sandbox, SandboxBackendName, SandboxEntry, Where
 from tests.fakes.fork_server import (
     ALONE,
     AT_DIRECTORY,
@@ -42,10 +42,10 @@ pytestmark = pytest.mark.timeout(2 * GUARD)
 Sandboxes = Callable[..., Confiner]
 
 READ, WRITE = Access.READ, Access.WRITE
-ROOT, MINIMAL = Entry(Named(Where.ROOT), READ), Entry(Named(Where.MINIMAL), READ)
+ROOT, MINIMAL = SandboxEntry(Named(Where.ROOT), READ), SandboxEntry(Named(Where.MINIMAL), READ)
 
 
-def plain(sandboxes: Sandboxes, *entries: Entry) -> Confinement:
+def plain(sandboxes: Sandboxes, *entries: SandboxEntry) -> Confinement:
     """A confinement of Landlock without a witness, as on kernels that hand no calls over."""
     sandbox = Sandbox(entries or (ROOT,), network=False, cwd="/", least=Protection.NONE)
     return sandboxes(SandboxBackendName.LANDLOCK, witness=False).confine(sandbox, None)
@@ -84,7 +84,7 @@ def test_a_filter_alone_leaves_files_alone(command: Command, work: Path) -> None
 def test_a_command_writes_where_it_may_and_nowhere_else(
     command: Command, sandboxes: Sandboxes, work: Path
 ) -> None:
-    confinement = plain(sandboxes, ROOT, Entry(str(work), WRITE))
+    confinement = plain(sandboxes, ROOT, SandboxEntry(str(work), WRITE))
 
     command.start(
         *sh("echo in > in; echo out 2>/dev/null > ../out || exit 7"), cwd=work, confinement=confinement
@@ -151,7 +151,7 @@ def test_what_is_wrong_without_a_sandbox_is_told_as_without_one(
 def test_a_program_that_only_the_sandbox_keeps_from_being_run_is_told_as_such(
     command: Command, sandboxes: Sandboxes, work: Path
 ) -> None:
-    command.start("/bin/true", confinement=plain(sandboxes, Entry(str(work), WRITE)))
+    command.start("/bin/true", confinement=plain(sandboxes, SandboxEntry(str(work), WRITE)))
 
     assert command.tells(FAILED)[:3] == (FAILED, errno.EACCES, AT_HIDDEN)
 

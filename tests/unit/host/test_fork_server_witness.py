@@ -12,12 +12,12 @@ from pathlib import Path
 import pytest
 
 from holdfast.host.sandbox.confinement import Confinement
-from holdfast.sandbox import Access, Entry, Named, Where
+from holdfast.sandbox import Access, Named, SandboxEntry, Where
 from tests.fakes.fork_server import DENIAL, EMPTY, EXITED, GUARD, STARTED, Command, ForkServer, sh
 
 pytestmark = pytest.mark.timeout(2 * GUARD)
 
-ROOT = Entry(Named(Where.ROOT), Access.READ)
+ROOT = SandboxEntry(Named(Where.ROOT), Access.READ)
 Confine = Callable[..., Confinement]
 Denials = Counter[tuple[str, str]]
 
@@ -53,7 +53,7 @@ def ran(fork_server: ForkServer, confine: Confine, work: Path) -> Callable[[str]
     (outside / "empty").mkdir(parents=True)
     (outside / "file").write_text("whole")
     (work / "inside").write_text("own")
-    confinement = confine(ROOT, Entry(str(work), Access.WRITE))
+    confinement = confine(ROOT, SandboxEntry(str(work), Access.WRITE))
     return lambda script: outcome(fork_server.command().start(*sh(script), cwd=work, confinement=confinement))
 
 
@@ -241,7 +241,7 @@ def test_one_command_is_not_told_of_anothers_denials(
     fork_server: ForkServer, confine: Confine, work: Path
 ) -> None:
     """A shim has one after the other."""
-    confinement = confine(ROOT, Entry(str(work), Access.WRITE))
+    confinement = confine(ROOT, SandboxEntry(str(work), Access.WRITE))
     command = fork_server.command()
 
     first = outcome(command.start(*sh("mkdir ../x 2>/dev/null"), cwd=work, confinement=confinement))
@@ -255,7 +255,7 @@ def test_one_command_is_not_told_of_anothers_denials(
 def test_a_command_that_is_killed_while_it_asks_is_gone(
     fork_server: ForkServer, confine: Confine, work: Path
 ) -> None:
-    confinement = confine(ROOT, Entry(str(work), Access.WRITE))
+    confinement = confine(ROOT, SandboxEntry(str(work), Access.WRITE))
     command = fork_server.command().start(
         *sh("echo ready; while :; do mkdir d; rmdir d; done"), cwd=work, confinement=confinement
     )
@@ -305,7 +305,7 @@ def guarded(fork_server: ForkServer, confine: Confine, work: Path) -> Ran:
     """A workspace with a repository."""
     (work / ".git").mkdir()
     (work / ".git" / "config").write_text("old")
-    confinement = confine(ROOT, Entry(str(work), Access.WRITE))
+    confinement = confine(ROOT, SandboxEntry(str(work), Access.WRITE))
     return lambda script: outcome(fork_server.command().start(*sh(script), cwd=work, confinement=confinement))
 
 
@@ -343,7 +343,7 @@ def test_a_protected_link_stays_a_link(fork_server: ForkServer, confine: Confine
     """No mount can cover it: so it is guarded."""
     (work / "real").mkdir()
     (work / ".git").symlink_to("real")
-    confinement = confine(ROOT, Entry(str(work), Access.WRITE))
+    confinement = confine(ROOT, SandboxEntry(str(work), Access.WRITE))
     script = "rm .git; mv .git x; ln -sfn other .git; touch .git/x; touch real/x; true"
 
     _, denials = outcome(

@@ -24,12 +24,12 @@ from holdfast.model import Limits, ProcessTerms, Size, Spec
 from holdfast.sandbox import (
     Access,
     Denial,
-    Entry,
     Guarantees,
     Named,
     Pattern,
     Sandbox,
     SandboxBackendName,
+    SandboxEntry,
     Where,
 )
 from tests.fakes.fork_server import GUARD
@@ -49,7 +49,7 @@ from tests.fakes.process import (
 pytestmark = pytest.mark.timeout(2 * GUARD)
 
 READ, WRITE = Access.READ, Access.WRITE
-ROOT, MINIMAL = Entry(Named(Where.ROOT), READ), Entry(Named(Where.MINIMAL), READ)
+ROOT, MINIMAL = SandboxEntry(Named(Where.ROOT), READ), SandboxEntry(Named(Where.MINIMAL), READ)
 BOTH = pytest.mark.parametrize("terminal", [None, TERMINAL], ids=["pipe", "pty"])
 
 
@@ -77,7 +77,7 @@ def spawner(
     made.close()
 
 
-def sandboxed(*argv: str, entries: tuple[Entry, ...] | None = (ROOT,), **more: object) -> Spec:
+def sandboxed(*argv: str, entries: tuple[SandboxEntry, ...] | None = (ROOT,), **more: object) -> Spec:
     spec = command(*argv, **more)  # type: ignore[arg-type]
     return replace(spec, sandbox=Sandbox(entries, network=False, cwd=spec.cwd))
 
@@ -117,7 +117,7 @@ def test_what_is_denied_below_a_missing_directory_cannot_come_into_being(
 ) -> None:
     """It once broke every start under bubblewrap; and nothing of it is left behind."""
     script = "touch in; mkdir -p a/b/c && exit 1; echo x > a/secret && exit 2; mv a c && exit 3; ls a; exit 5"
-    entries = (ROOT, Entry(str(work), WRITE), Entry(f"{work}/a/b/secret", Access.DENY))
+    entries = (ROOT, SandboxEntry(str(work), WRITE), SandboxEntry(f"{work}/a/b/secret", Access.DENY))
     spec = sandboxed("sh", "-c", f"exec 2>/dev/null; {script}", cwd=str(work), entries=entries)
 
     code, denials = ran(spawner, spec)
@@ -132,7 +132,7 @@ def test_what_is_denied_below_a_missing_directory_cannot_come_into_being(
 def test_what_was_refused_is_known_with_the_exit(spawner: Spawner, work: Path, terminal: Size | None) -> None:
     script = "touch in && ! mkdir ../out 2>/dev/null && ! mkdir ../out 2>/dev/null && exit 5"
     spec = sandboxed(
-        "sh", "-c", script, cwd=str(work), entries=(ROOT, Entry(str(work), WRITE)), terminal=terminal
+        "sh", "-c", script, cwd=str(work), entries=(ROOT, SandboxEntry(str(work), WRITE)), terminal=terminal
     )
 
     assert ran(spawner, spec) == (5, [Denial("mkdir", f"{work.parent}/out", 2)])
@@ -193,7 +193,9 @@ def test_the_directory_for_temporary_files_is_that_of_the_child(
 ) -> None:
     """Not that of the server, which may be anywhere."""
     env = {"PATH": PATH, **({"TMPDIR": str(work)} if own else {})}
-    spec = sandboxed("touch", f"{work}/made", env=env, entries=(ROOT, Entry(Named(Where.TMPDIR), WRITE)))
+    spec = sandboxed(
+        "touch", f"{work}/made", env=env, entries=(ROOT, SandboxEntry(Named(Where.TMPDIR), WRITE))
+    )
 
     code, _ = ran(spawner, spec)
 
@@ -255,7 +257,7 @@ def test_what_bubblewrap_says_is_the_reason(
 
 def test_a_policy_that_makes_no_sense_is_refused_before_anything_starts(spawner: Spawner) -> None:
     with pytest.raises(BadRequest):
-        spawner.confine(sandboxed("true", entries=(ROOT, Entry(Pattern("/**"), Access.DENY))))
+        spawner.confine(sandboxed("true", entries=(ROOT, SandboxEntry(Pattern("/**"), Access.DENY))))
 
 
 def test_where_there_are_no_sandboxes_one_is_refused() -> None:

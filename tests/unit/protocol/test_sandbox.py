@@ -11,7 +11,7 @@ from holdfast.dialects.exec.decoding import decode_start
 from holdfast.errors import BadRequest, LimitReached
 from holdfast.protocol.sandbox import SandboxContext, sandbox_of
 from holdfast.protocol.shapes import Undecodable, decoded
-from holdfast.sandbox import Access, Entry, Named, Pattern, Protection, Sandbox, Where
+from holdfast.sandbox import Access, Named, Pattern, Protection, Sandbox, SandboxEntry, Where
 
 READ, WRITE, DENY = Access.READ, Access.WRITE, Access.DENY
 ROOT = {"type": "special", "value": {"kind": "root"}}
@@ -39,7 +39,7 @@ def made(permissions: Any, directory: str | None = "/desk", **more: Any) -> Sand
     return sandbox_of(read(context(permissions, **more)), directory)
 
 
-def entries(*given: Any, **more: Any) -> tuple[Entry, ...] | None:
+def entries(*given: Any, **more: Any) -> tuple[SandboxEntry, ...] | None:
     found = made(managed(restricted(*given)), **more)
     assert found is not None
     return found.entries
@@ -75,7 +75,7 @@ def test_nothing_listed_is_nothing_allowed_and_not_everything() -> None:
     ("word", "access"), [("read", READ), ("write", WRITE), ("deny", DENY), ("none", DENY)]
 )
 def test_an_entry_has_an_access(word: str, access: Access) -> None:
-    assert entries({"path": ROOT, "access": word}) == (Entry(Named(Where.ROOT), access),)
+    assert entries({"path": ROOT, "access": word}) == (SandboxEntry(Named(Where.ROOT), access),)
 
 
 @pytest.mark.parametrize(
@@ -103,7 +103,7 @@ def test_an_entry_has_an_access(word: str, access: Access) -> None:
     ],
 )
 def test_an_entry_has_a_place(path: dict[str, Any], place: str | Named | Pattern) -> None:
-    assert entries({"path": path, "access": "deny"}) == (Entry(place, DENY),)
+    assert entries({"path": path, "access": "deny"}) == (SandboxEntry(place, DENY),)
 
 
 def test_a_place_that_nobody_knows_is_passed_over() -> None:
@@ -111,7 +111,7 @@ def test_a_place_that_nobody_knows_is_passed_over() -> None:
     unknown = {"type": "special", "value": {"kind": "unknown", "path": ":later", "subpath": None}}
 
     assert entries({"path": unknown, "access": "write"}, {"path": ROOT, "access": "read"}) == (
-        Entry(Named(Where.ROOT), READ),
+        SandboxEntry(Named(Where.ROOT), READ),
     )
 
 
@@ -119,7 +119,7 @@ def test_a_place_that_nobody_knows_is_passed_over() -> None:
 def test_an_entry_may_be_about_what_is_there_only(more: dict[str, str], *, if_there: bool) -> None:
     entry = {"path": {"type": "path", "path": "file:///a"}, "access": "deny", **more}
 
-    assert entries(entry) == (Entry("/a", DENY, if_there=if_there),)
+    assert entries(entry) == (SandboxEntry("/a", DENY, if_there=if_there),)
 
 
 @pytest.mark.parametrize("depth", [None, 1, 7, 2**64 - 1])

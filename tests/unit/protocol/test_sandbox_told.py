@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from holdfast.errors import BadRequest
 from holdfast.protocol.sandbox import SandboxContext, context_of, sandbox_of
 from holdfast.protocol.shapes import decoded
-from holdfast.sandbox import Access, Entry, Named, Pattern, Protection, Sandbox, Where
+from holdfast.sandbox import Access, Named, Pattern, Protection, Sandbox, SandboxEntry, Where
 
 from .test_paths_uris import PATHS
 
@@ -23,7 +23,7 @@ PLACES = st.one_of(
     TEXTS.map(lambda below: Named(Where.PROJECT_ROOTS, below)),
     TEXTS.map(Pattern),
 )
-ENTRIES = st.builds(Entry, PLACES, st.sampled_from(Access), st.booleans())
+ENTRIES = st.builds(SandboxEntry, PLACES, st.sampled_from(Access), st.booleans())
 SANDBOXES = st.builds(
     Sandbox,
     entries=st.lists(ENTRIES, max_size=5).map(tuple),
@@ -85,7 +85,7 @@ def test_what_other_servers_do_not_know_is_told_only_if_it_is_wanted() -> None:
 def test_a_place_without_words_is_refused(place: str | Named | Pattern) -> None:
     """Less than was asked for would be no sandbox."""
     with pytest.raises(BadRequest):
-        context_of(Sandbox((Entry(place, Access.DENY),), network=True, cwd="/"))
+        context_of(Sandbox((SandboxEntry(place, Access.DENY),), network=True, cwd="/"))
 
 
 @pytest.mark.parametrize("depth", [0, -1, 2**64])

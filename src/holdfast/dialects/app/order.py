@@ -25,16 +25,16 @@ from holdfast.protocol.app import (
     WorkspaceWrite,
 )
 from holdfast.protocol.sandbox import NetworkAccess
-from holdfast.sandbox import Access, Entry, Named, Sandbox, Where
+from holdfast.sandbox import Access, Named, Sandbox, SandboxEntry, Where
 from holdfast.value import replace
 
 from .explain import Declined
 from .family import COMMAND, PROCESS, Family
 
-_READ_ALL = Entry(Named(Where.ROOT), Access.READ)
-_ROOTS = Entry(Named(Where.PROJECT_ROOTS), Access.WRITE)
-_SLASH_TMP = Entry(Named(Where.SLASH_TMP), Access.WRITE)
-_TMPDIR = Entry(Named(Where.TMPDIR), Access.WRITE)
+_READ_ALL = SandboxEntry(Named(Where.ROOT), Access.READ)
+_ROOTS = SandboxEntry(Named(Where.PROJECT_ROOTS), Access.WRITE)
+_SLASH_TMP = SandboxEntry(Named(Where.SLASH_TMP), Access.WRITE)
+_TMPDIR = SandboxEntry(Named(Where.TMPDIR), Access.WRITE)
 
 POLICIES: dict[str, SandboxPolicy] = {
     "read-only": ReadOnly(),
@@ -75,7 +75,11 @@ def _sandbox(policy: SandboxPolicy, cwd: str, root: str) -> tuple[Sandbox | None
         case ReadOnly(network_access=network):
             return Sandbox((_READ_ALL,), network, cwd), network
         case WorkspaceWrite(network_access=network):
-            entries = [_READ_ALL, _ROOTS, *(Entry(path, Access.WRITE) for path in policy.writable_roots)]
+            entries = [
+                _READ_ALL,
+                _ROOTS,
+                *(SandboxEntry(path, Access.WRITE) for path in policy.writable_roots),
+            ]
             if not policy.exclude_slash_tmp:
                 entries.append(_SLASH_TMP)
             if not policy.exclude_tmpdir_env_var:

@@ -6,8 +6,7 @@ from holdfast.config import SessionLimits
 from holdfast.dialects.scope import Starting
 
 from .entries import ArchivedEntry, Entry, EntryOwner
-from .scopes import ProcessScope, Tenant, Tenants
-from .sessions import Expiry, Sessions
+from .scopes import Expiry, ProcessScope, Sessions, Tenant, Tenants
 
 _FRESH = 1.0
 """Seconds after its close in which a process is most likely read, and kept as it is."""

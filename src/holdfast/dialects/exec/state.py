@@ -16,8 +16,7 @@ from holdfast.value import value
 
 from .archive import Archive
 from .entries import ArchivedEntry, Entry, StartSummary
-from .scopes import ProcessScope, Session, Tenant, Tenants
-from .sessions import Expiry, Sessions, SessionSnapshot, Written
+from .scopes import Expiry, ProcessScope, Session, Sessions, SessionSnapshot, Tenant, Tenants, Written
 from .window import Retention, Window
 
 

@@ -7,7 +7,7 @@ import stat
 from collections.abc import Iterator
 
 from holdfast.errors import BadRequest
-from holdfast.sandbox import Access, Entry, Named, Pattern, Rule, Rules, Sandbox, Where
+from holdfast.sandbox import Access, Named, Pattern, Rule, Rules, Sandbox, SandboxEntry, Where
 from holdfast.value import replace
 
 from .search import PolicySearch, expand
@@ -50,7 +50,7 @@ def resolve(sandbox: Sandbox, tmpdir: str | None, search: PolicySearch | None = 
     named: set[str] = set()
     for entry in sandbox.entries:
         if isinstance(entry.place, Named) and entry.place.where is Where.MINIMAL and entry.access:
-            entry = Entry(entry.place, Access.READ)
+            entry = SandboxEntry(entry.place, Access.READ)
         for path in _paths(entry, sandbox, tmpdir, search):
             search.check()
             if "\0" in path:
@@ -77,7 +77,7 @@ def resolve(sandbox: Sandbox, tmpdir: str | None, search: PolicySearch | None = 
 
 def enclosed(walls: tuple[str, ...]) -> Rules:
     """Return rules that allow everything inside of these directories, if they exist, and nothing else."""
-    inside = (_rule(path, Entry(path, Access.WRITE)) for path in walls)
+    inside = (_rule(path, SandboxEntry(path, Access.WRITE)) for path in walls)
     return Rules([rule for rule in inside if rule is not None])
 
 
@@ -94,7 +94,7 @@ def _rank(access: Access) -> int:
     return 3 if access is Access.DENY else access
 
 
-def _paths(entry: Entry, sandbox: Sandbox, tmpdir: str | None, search: PolicySearch) -> Iterator[str]:
+def _paths(entry: SandboxEntry, sandbox: Sandbox, tmpdir: str | None, search: PolicySearch) -> Iterator[str]:
     """Yield the paths that an entry is about."""
     match entry.place:
         case Pattern(text=text) if entry.access is Access.DENY:
@@ -116,7 +116,7 @@ def _paths(entry: Entry, sandbox: Sandbox, tmpdir: str | None, search: PolicySea
             yield path
 
 
-def _rule(path: str, entry: Entry) -> Rule | None:
+def _rule(path: str, entry: SandboxEntry) -> Rule | None:
     """Return the rule for a path; None if nothing is there and nothing has to be done about that.
 
     If nothing is there that is denied, the rule is a guard: it is about the first missing name on the way,

@@ -11,13 +11,13 @@ from holdfast.config import AppLimits
 from holdfast.dialects.app.explain import Declined
 from holdfast.dialects.app.order import POLICIES, policy_of
 from holdfast.protocol import app as m
-from holdfast.sandbox import Access, Entry, Named, Sandbox, Where
+from holdfast.sandbox import Access, Named, Sandbox, SandboxEntry, Where
 from tests.fakes.dialects import HOST
 
-READ_ALL = Entry(Named(Where.ROOT), Access.READ)
-ROOTS = Entry(Named(Where.PROJECT_ROOTS), Access.WRITE)
-SLASH_TMP = Entry(Named(Where.SLASH_TMP), Access.WRITE)
-TMPDIR = Entry(Named(Where.TMPDIR), Access.WRITE)
+READ_ALL = SandboxEntry(Named(Where.ROOT), Access.READ)
+ROOTS = SandboxEntry(Named(Where.PROJECT_ROOTS), Access.WRITE)
+SLASH_TMP = SandboxEntry(Named(Where.SLASH_TMP), Access.WRITE)
+TMPDIR = SandboxEntry(Named(Where.TMPDIR), Access.WRITE)
 
 Found = tuple[Sandbox | None, bool]
 FULL: Found = (None, True)
@@ -32,7 +32,7 @@ def reads(*, network: bool = False) -> Found:
     return Sandbox((READ_ALL,), network, "/there"), network
 
 
-def writes(*entries: Entry, root: str = HOST.cwd, network: bool = False) -> Found:
+def writes(*entries: SandboxEntry, root: str = HOST.cwd, network: bool = False) -> Found:
     return Sandbox((READ_ALL, ROOTS, *entries), network, "/there", roots=(root,)), network
 
 
@@ -48,7 +48,7 @@ def writes(*entries: Entry, root: str = HOST.cwd, network: bool = False) -> Foun
         ({"type": "workspaceWrite", "excludeTmpdirEnvVar": True}, writes(SLASH_TMP)),
         (
             {"type": "workspaceWrite", "writableRoots": ["/a", "/b"], "excludeSlashTmp": True},
-            writes(Entry("/a", Access.WRITE), Entry("/b", Access.WRITE), TMPDIR),
+            writes(SandboxEntry("/a", Access.WRITE), SandboxEntry("/b", Access.WRITE), TMPDIR),
         ),
         ({"type": "externalSandbox"}, (None, False)),
         ({"type": "externalSandbox", "networkAccess": "enabled"}, FULL),

@@ -15,7 +15,16 @@ import pytest
 from holdfast.errors import BadRequest, SandboxUnavailable
 from holdfast.host.sandbox import bubblewrap, landlock
 from holdfast.host.sandbox.confinement import Confiner
-from holdfast.sandbox import Access, Entry, Named, Pattern, Protection, Sandbox, SandboxBackendName, Where
+from holdfast.sandbox import (
+    Access,
+    Named,
+    Pattern,
+    Protection,
+    Sandbox,
+    SandboxBackendName,
+    SandboxEntry,
+    Where,
+)
 from holdfast.value import replace
 from tests.fakes.policies import ROOT, asked, told, workspace
 from tests.fakes.process import nothing_left_open, open_files
@@ -120,7 +129,7 @@ def test_on_an_old_kernel_a_protected_link_is_refused_or_let_go(
 
 
 def test_the_directory_for_temporary_files_is_the_commands_own(sandboxes: Sandboxes, work: Path) -> None:
-    sandbox = asked(ROOT, Entry(Named(Where.TMPDIR), WRITE))
+    sandbox = asked(ROOT, SandboxEntry(Named(Where.TMPDIR), WRITE))
 
     confinement = sandboxes(SandboxBackendName.LANDLOCK).confine(sandbox, str(work))
 
@@ -130,7 +139,7 @@ def test_the_directory_for_temporary_files_is_the_commands_own(sandboxes: Sandbo
 @pytest.mark.parametrize("backend", SandboxBackendName)
 def test_a_policy_that_makes_no_sense_is_refused(sandboxes: Sandboxes, backend: SandboxBackendName) -> None:
     with pytest.raises(BadRequest):
-        sandboxes(backend).confine(asked(ROOT, Entry(Pattern("/**"), DENY)), None)
+        sandboxes(backend).confine(asked(ROOT, SandboxEntry(Pattern("/**"), DENY)), None)
 
 
 # What Landlock cannot keep.
@@ -141,7 +150,7 @@ def test_what_landlock_cannot_deny_is_refused(sandboxes: Sandboxes, work: Path) 
     for least in Protection:
         with pytest.raises(SandboxUnavailable) as caught:
             sandboxes(SandboxBackendName.LANDLOCK).confine(
-                asked(ROOT, Entry(str(work), DENY), least=least), None
+                asked(ROOT, SandboxEntry(str(work), DENY), least=least), None
             )
         assert caught.value.reason == f"Landlock cannot deny '{work}' inside of a place that can be read"
 
@@ -174,7 +183,7 @@ def test_names_inside_a_writable_place_are_protected_as_well_as_asked_or_it_is_r
 
 def test_bubblewrap_keeps_what_landlock_cannot(sandboxes: Sandboxes, work: Path) -> None:
     (work / "secret").mkdir()
-    sandbox = workspace(work, Entry(str(work / "secret"), DENY), least=Protection.HARD)
+    sandbox = workspace(work, SandboxEntry(str(work / "secret"), DENY), least=Protection.HARD)
 
     assert f"{work}/secret" in told(sandboxes(SandboxBackendName.BUBBLEWRAP).confine(sandbox, None))
 
@@ -212,15 +221,15 @@ def test_no_more_are_kept_than_are_needed(sandboxes: Sandboxes, tmp_path: Path) 
     for place in places:
         place.mkdir()
     before = len(open_files())
-    first = confiner.confine(asked(Entry(str(places[0]), READ)), None)
+    first = confiner.confine(asked(SandboxEntry(str(places[0]), READ)), None)
     number = first.handed.fileno() if first.handed else -1
     for place in places:
-        confiner.confine(asked(Entry(str(place), READ)), None)
+        confiner.confine(asked(SandboxEntry(str(place), READ)), None)
 
     kept = len(open_files()) - before
     assert kept == 64 + 1
     assert "ruleset" in open_files()[number]
-    again = confiner.confine(asked(Entry(str(places[0]), READ)), None)
+    again = confiner.confine(asked(SandboxEntry(str(places[0]), READ)), None)
     assert again.handed is not first.handed
 
 
@@ -231,7 +240,7 @@ def test_what_is_large_is_not_kept(sandboxes: Sandboxes, backend: SandboxBackend
     entries = []
     for number in range(400):
         (tmp_path / f"{number}-{'x' * 200}").touch()
-        entries.append(Entry(f"{tmp_path}/{number}-{'x' * 200}", Access.WRITE))
+        entries.append(SandboxEntry(f"{tmp_path}/{number}-{'x' * 200}", Access.WRITE))
 
     with nothing_left_open():
         confinement = confiner.confine(asked(ROOT, *entries), None)
@@ -259,7 +268,7 @@ def test_nothing_is_left_when_it_is_closed(
 def test_a_denied_file_is_covered_by_one_that_nobody_can_read(sandboxes: Sandboxes, work: Path) -> None:
     (work / "secret").touch()
     confiner = sandboxes(SandboxBackendName.BUBBLEWRAP)
-    sandbox = workspace(work, Entry(str(work / "secret"), DENY))
+    sandbox = workspace(work, SandboxEntry(str(work / "secret"), DENY))
 
     words = told(confiner.confine(sandbox, None))
     hidden = Path(words[words.index(f"{work}/secret") - 1])
@@ -276,7 +285,7 @@ def test_if_somebody_takes_it_away_another_one_is_made(sandboxes: Sandboxes, wor
     """Some hosts clean their directories for temporary files."""
     (work / "secret").touch()
     confiner = sandboxes(SandboxBackendName.BUBBLEWRAP)
-    sandbox = workspace(work, Entry(str(work / "secret"), DENY))
+    sandbox = workspace(work, SandboxEntry(str(work / "secret"), DENY))
     words = told(confiner.confine(sandbox, None))
     first = Path(words[words.index(f"{work}/secret") - 1])
     shutil.rmtree(first.parent)
@@ -296,7 +305,7 @@ def test_it_is_where_the_command_cannot_write(
     monkeypatch.setattr(bubblewrap, "places", lambda: [str(work), "/none", str(other)])
     confiner = sandboxes(SandboxBackendName.BUBBLEWRAP)
 
-    words = told(confiner.confine(workspace(work, Entry(str(work / "secret"), DENY)), None))
+    words = told(confiner.confine(workspace(work, SandboxEntry(str(work / "secret"), DENY)), None))
 
     assert Path(words[words.index(f"{work}/secret") - 1]).is_relative_to(other)
 
@@ -304,7 +313,7 @@ def test_it_is_where_the_command_cannot_write(
 def test_where_everything_can_be_written_there_is_no_place_for_it(sandboxes: Sandboxes, work: Path) -> None:
     """And the command is refused."""
     (work / "secret").touch()
-    sandbox = asked(Entry(Named(Where.ROOT), WRITE), Entry(str(work / "secret"), DENY))
+    sandbox = asked(SandboxEntry(Named(Where.ROOT), WRITE), SandboxEntry(str(work / "secret"), DENY))
 
     with pytest.raises(SandboxUnavailable, match="every place"):
         sandboxes(SandboxBackendName.BUBBLEWRAP).confine(sandbox, None)
@@ -330,6 +339,8 @@ def test_many_threads_may_ask_for_confinements(sandboxes: Sandboxes, tmp_path: P
         place.mkdir()
 
     with ThreadPoolExecutor(8) as pool:
-        made = pool.map(lambda place: confiner.confine(asked(Entry(str(place), READ)), None), places * 4)
+        made = pool.map(
+            lambda place: confiner.confine(asked(SandboxEntry(str(place), READ)), None), places * 4
+        )
 
     assert all(confinement.ruleset is not None for confinement in made)

@@ -9,10 +9,10 @@ from pathlib import Path
 import pytest
 
 from holdfast.host.sandbox.rules import PROTECTED, resolve
-from holdfast.sandbox import Access, Entry, Named, Rule, Rules, Sandbox, Where
+from holdfast.sandbox import Access, Named, Rule, Rules, Sandbox, SandboxEntry, Where
 
 READ, WRITE, DENY = Access.READ, Access.WRITE, Access.DENY
-ROOT = Entry(Named(Where.ROOT), READ)
+ROOT = SandboxEntry(Named(Where.ROOT), READ)
 
 
 @pytest.fixture
@@ -22,13 +22,13 @@ def top(tmp_path: Path) -> Path:
     return tmp_path.resolve()
 
 
-def made(*entries: Entry) -> Rules:
+def made(*entries: SandboxEntry) -> Rules:
     return resolve(Sandbox(entries, network=True, cwd="/"), None)
 
 
-def protected(root: Path, *entries: Entry) -> dict[str, Rule]:
+def protected(root: Path, *entries: SandboxEntry) -> dict[str, Rule]:
     """What is ruled below a writable root, by its name."""
-    found = made(ROOT, Entry(str(root), WRITE), *entries)
+    found = made(ROOT, SandboxEntry(str(root), WRITE), *entries)
     return {
         os.path.relpath(rule.path, root): rule for rule in found.rules if rule.path.startswith(f"{root}/")
     }
@@ -73,7 +73,7 @@ def test_only_what_is_directly_below_a_writable_place_is_protected(top: Path) ->
 def test_every_writable_place_has_its_own(top: Path) -> None:
     (top / "desk/sub").mkdir()
 
-    found = protected(top / "desk", Entry(str(top / "desk/sub"), WRITE))
+    found = protected(top / "desk", SandboxEntry(str(top / "desk/sub"), WRITE))
 
     assert found.keys() == {*masks(top / "desk"), "sub", *(f"sub/{name}" for name in PROTECTED)}
 
@@ -83,7 +83,7 @@ def test_an_entry_for_exactly_that_path_counts(top: Path, access: Access) -> Non
     """Whoever names it means it."""
     (top / "desk/.git").mkdir()
 
-    found = protected(top / "desk", Entry(f"{top}/desk/.git", access))
+    found = protected(top / "desk", SandboxEntry(f"{top}/desk/.git", access))
 
     assert found[".git"] == Rule(f"{top}/desk/.git", access)
     assert found.keys() >= masks(top / "desk").keys()
@@ -94,7 +94,7 @@ def test_an_entry_for_that_path_counts_under_another_name_of_the_root(top: Path)
     (top / "desk/.git").mkdir()
     (top / "link").symlink_to("desk")
 
-    found = protected(top / "desk", Entry(f"{top}/link/.git", WRITE))
+    found = protected(top / "desk", SandboxEntry(f"{top}/link/.git", WRITE))
 
     assert (found[".git"].path, found[".git"].access) == (f"{top}/desk/.git", WRITE)
 
@@ -102,7 +102,7 @@ def test_an_entry_for_that_path_counts_under_another_name_of_the_root(top: Path)
 def test_a_name_that_is_granted_has_protected_names_of_its_own(top: Path) -> None:
     (top / "desk/.git").mkdir()
 
-    found = protected(top / "desk", Entry(f"{top}/desk/.git", WRITE))
+    found = protected(top / "desk", SandboxEntry(f"{top}/desk/.git", WRITE))
 
     assert ".git/.git" in found
 
@@ -189,7 +189,7 @@ def test_what_is_pointed_at_does_not_become_readable_by_that(top: Path, kind: st
     else:
         (top / "desk/.git").write_text("gitdir: ../secret")
 
-    found = made(Entry(str(top / "desk"), WRITE))
+    found = made(SandboxEntry(str(top / "desk"), WRITE))
 
     assert found.access(f"{top}/secret") is DENY
 
@@ -198,7 +198,7 @@ def test_what_is_pointed_at_and_denied_stays_denied(top: Path) -> None:
     (top / "desk/secret").mkdir()
     (top / "desk/.git").write_text("gitdir: secret")
 
-    found = made(ROOT, Entry(str(top / "desk"), WRITE), Entry(f"{top}/desk/secret", DENY))
+    found = made(ROOT, SandboxEntry(str(top / "desk"), WRITE), SandboxEntry(f"{top}/desk/secret", DENY))
 
     assert found.access(f"{top}/desk/secret") is DENY
 
@@ -208,13 +208,13 @@ def test_what_is_pointed_at_and_granted_by_name_stays_granted(top: Path) -> None
     (top / "git").mkdir()
     (top / "desk/.git").write_text("gitdir: ../git")
 
-    found = made(ROOT, Entry(str(top / "desk"), WRITE), Entry(f"{top}/git", WRITE))
+    found = made(ROOT, SandboxEntry(str(top / "desk"), WRITE), SandboxEntry(f"{top}/git", WRITE))
 
     assert found.access(f"{top}/git") is WRITE
 
 
 def test_a_writable_root_of_everything_is_protected_at_its_top() -> None:
-    found = made(Entry(Named(Where.ROOT), WRITE))
+    found = made(SandboxEntry(Named(Where.ROOT), WRITE))
 
     makes = PROTECTED if os.access("/", os.W_OK) else ()
     there = [name for name in PROTECTED if os.path.lexists(f"/{name}")]

@@ -7,14 +7,14 @@ import pytest
 from holdfast.config import SandboxLimits
 from holdfast.errors import LimitReached
 from holdfast.host.sandbox.search import GivenUp, PolicySearch
-from holdfast.sandbox import Access, Entry, Named, Pattern, Sandbox, Where
+from holdfast.sandbox import Access, Named, Pattern, Sandbox, SandboxEntry, Where
 
 READ = Access.READ
 LIMITS = SandboxLimits(entries=3, path_bytes=10, patterns=2, matches=2, names=2, lookup_seconds=100.0)
 
 
 def policy(*places: str | Named | Pattern, roots: tuple[str, ...] = (), cwd: str = "/") -> Sandbox:
-    return Sandbox(tuple(Entry(place, READ) for place in places), network=False, cwd=cwd, roots=roots)
+    return Sandbox(tuple(SandboxEntry(place, READ) for place in places), network=False, cwd=cwd, roots=roots)
 
 
 ROOTS = Named(Where.PROJECT_ROOTS)

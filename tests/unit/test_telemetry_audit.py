@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from holdfast.audit import Audit, AuditRecord
 from holdfast.model import Spec
 from holdfast.observe.audit import AuditLog
 from holdfast.observe.redact import Redaction
 from holdfast.principal import ANYBODY
+from holdfast.telemetry import Audit, AuditRecord
 
 
 def test_the_log_is_what_the_server_and_the_engine_want(tmp_path: Path) -> None:
