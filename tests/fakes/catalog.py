@@ -8,7 +8,7 @@ from typing import Annotated
 import msgspec
 from msgspec import UNSET, Meta, UnsetType
 
-from holdfast.dialects.catalog import Catalog, ListedMethod, Notice
+from holdfast.dialects.dialect import Catalog, ListedMethod, Notice
 from holdfast.protocol.shapes import I64, U16, U64, Nothing, Shape
 
 

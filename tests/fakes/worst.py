@@ -16,7 +16,7 @@ from typing import Any
 import msgspec
 from msgspec import inspect
 
-from holdfast.dialects.catalog import ListedMethod
+from holdfast.dialects.dialect import ListedMethod
 
 _UUID = "01234567-89ab-cdef-0123-456789abcdef"
 

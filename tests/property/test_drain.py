@@ -14,7 +14,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from holdfast.backend import Valve
-from holdfast.dialects.app.drain import Capped, Drain, OutputRoom
+from holdfast.dialects.app.capped import Capped, OutputRoom
+from holdfast.dialects.app.drain import Drain
 from holdfast.dialects.app.run import Run
 from holdfast.model import Leftovers, Stream
 from tests.fakes.app_talk import AppLoop, terms

@@ -26,7 +26,7 @@ import pytest
 
 from holdfast.dialects.app import methods as app_methods
 from holdfast.dialects.app.methods import METHODS as APP_METHODS
-from holdfast.dialects.catalog import Catalog, ListedMethod
+from holdfast.dialects.dialect import Catalog, ListedMethod
 from holdfast.dialects.exec import methods as exec_methods
 from holdfast.dialects.exec.methods import METHODS as EXEC_METHODS
 from tests.fakes import fence

@@ -41,7 +41,7 @@ if TYPE_CHECKING:
     from holdfast.files import Files
     from holdfast.host.child import ShimChild
     from holdfast.host.sandbox.confinement import Confinement
-    from holdfast.host.sandbox.search import PolicySearch
+    from holdfast.host.sandbox.rules import PolicySearch
     from holdfast.sandbox import Guarantees
 
 _CLOSED = 30.0

@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING
 import msgspec
 
 from holdfast.errors import BadRequest, HoldfastError, LinkLost, OutcomeUnknown, SessionUnknown
-from holdfast.wire.jsonrpc import ErrorBody
+from holdfast.wire.jsonrpc import Incoming
 
 from .foreign import error_of
 
@@ -43,16 +43,6 @@ def put_into(future: Future[msgspec.Raw]) -> Answered:
             future.set_result(answer)
 
     return answered
-
-
-class Incoming(msgspec.Struct, gc=False):
-    """A message of the server: an answer has an identifier, a notification a method."""
-
-    id: int | str | None = None
-    method: str | None = None
-    params: msgspec.Raw = msgspec.Raw(b"null")
-    result: msgspec.Raw = msgspec.Raw(b"null")
-    error: ErrorBody | None = None
 
 
 class Within(Enum):

@@ -29,9 +29,10 @@ from holdfast.errors import (
 )
 from holdfast.protocol.session import CLOSE_SESSION, EnvironmentInfo
 from holdfast.protocol.shapes import Signature, reader
+from holdfast.wire.jsonrpc import Incoming
 
 from .address import Address, Program
-from .calls import Answer, Answered, Incoming, PendingCalls, Within, put_into
+from .calls import Answer, Answered, PendingCalls, Within, put_into
 from .channel import NoConnection, ServerChannel
 from .connecting import INITIALIZED, Attempts, Greeting, Heartbeat, connect, shake_hands
 

@@ -8,7 +8,7 @@ from typing import TypeVar
 from holdfast.backend import HostedBackend, HostedProcess
 from holdfast.errors import Fault, ProgramSearch, SpawnFailed, StartCancelled
 from holdfast.model import Spec
-from holdfast.protocol.shapes import printable
+from holdfast.protocol.paths import printable
 from holdfast.tracing import share
 from holdfast.wire.serde import quote
 

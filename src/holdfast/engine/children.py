@@ -21,7 +21,7 @@ from holdfast.sandbox import Guarantees
 
 if TYPE_CHECKING:
     from holdfast.host.sandbox.confinement import ConfinedCommand, Confinement
-    from holdfast.host.sandbox.search import PolicySearch
+    from holdfast.host.sandbox.rules import PolicySearch
 
 
 class Child(Protocol):

@@ -19,8 +19,7 @@ from holdfast.host.files import content, copying, listing, making, removal
 from holdfast.host.files import watch as watch_plans
 from holdfast.host.files.resolver import Resolver
 from holdfast.host.files.watch import APPEARS, IN_IGNORED, IN_Q_OVERFLOW, Event, Inotify, Plan
-from holdfast.host.sandbox.rules import enclosed, resolve
-from holdfast.host.sandbox.search import PolicySearch
+from holdfast.host.sandbox.rules import PolicySearch, enclosed, resolve
 from holdfast.poller import Poller
 from holdfast.principal import is_below
 from holdfast.sandbox import Rules, Sandbox

@@ -186,7 +186,7 @@ class LocalBackend:
             self._watched[process] = (self._loop.time(), found)
 
     async def _confine(self, spec: Spec, client: object) -> Confinement | None:
-        from holdfast.host.sandbox.search import PolicySearch
+        from holdfast.host.sandbox.rules import PolicySearch
 
         assert spec.sandbox is not None
         search = PolicySearch(self._sandbox_limits)

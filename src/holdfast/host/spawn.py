@@ -27,8 +27,9 @@ from .pty import open_terminal
 from .shim import ForkServer
 
 if TYPE_CHECKING:
+    from holdfast.host.sandbox.rules import PolicySearch
+
     from .sandbox.confinement import Confinement, Confiner
-    from .sandbox.search import PolicySearch
 
 DEFAULT_PATH = b"/usr/local/bin:/bin:/usr/bin"
 """Where the program of a child is searched for whose environment has no PATH."""

@@ -13,7 +13,8 @@ from typing import Any
 
 from holdfast import errors as e
 
-from .shapes import camel, printable
+from .paths import printable
+from .shapes import camel
 
 _LONGEST = 1024
 """Characters of a text in the data: whoever sent a longer one knows it."""

@@ -30,6 +30,7 @@ from holdfast.sandbox import Denial
 from holdfast.wire.jsonrpc import JsonParts
 
 from . import base64, paths
+from .paths import printable
 from .processes import (
     ListedProcess,
     OutputChunk,
@@ -42,7 +43,6 @@ from .processes import (
     WireOutputGap,
     WireUsage,
 )
-from .shapes import printable
 
 _encode = msgspec.json.Encoder().encode
 

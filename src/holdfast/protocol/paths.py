@@ -161,5 +161,10 @@ def utf8_size(text: str) -> int:
     return len(text) if text.isascii() else len(text.encode("utf-8", "surrogatepass"))
 
 
+def printable(text: str) -> str:
+    """``text`` with U+FFFD for bytes that are not UTF-8: JSON has no words for those."""
+    return text.encode("utf-8", "surrogateescape").decode("utf-8", "replace")
+
+
 def _encode(text: str, encoded: list[str] = _ENCODED) -> str:
     return "".join(map(encoded.__getitem__, text.encode("utf-8", "surrogateescape")))

@@ -11,7 +11,7 @@ from holdfast.model import HostInfo
 from holdfast.sandbox import NO_SANDBOXES, Guarantees, Protection, SandboxBackendName
 
 from . import paths
-from .shapes import U64, Params, Shape, Signature, optional, within_u64
+from .shapes import U64, Params, Shape, Signature, within_u64
 
 FEATURES = [
     "closeStdin",
@@ -189,7 +189,7 @@ def environment_info(host: HostInfo) -> EnvironmentInfo:
         executor_version=host.version,
         provider_id=host.provider,
         cwd=paths.to_uri(host.cwd),
-        user_home_dir=optional(host.home and paths.to_uri(host.home)),
+        user_home_dir=UNSET if host.home is None else paths.to_uri(host.home),
         temporary_directories=[paths.to_uri(path) for path in host.temp_dirs],
         temp_dir=paths.to_uri(host.temp),
         capabilities=Capabilities(

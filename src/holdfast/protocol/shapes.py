@@ -7,7 +7,7 @@ from collections.abc import Callable
 from typing import Annotated, Any, ClassVar, Generic, TypeVar
 
 import msgspec
-from msgspec import UNSET, Meta, UnsetType
+from msgspec import Meta
 
 from holdfast.errors import BadRequest
 from holdfast.wire.serde import Misfit, Words, fit
@@ -172,17 +172,7 @@ def open_choice(words: type) -> Meta:
     return Meta(extra={"choice": words})
 
 
-def optional(value: str | None) -> str | UnsetType:
-    """A member that is left out when there is nothing to say."""
-    return UNSET if value is None else value
-
-
 def camel(name: str) -> str:
     """A field's name as it is on the wire."""
     first, *rest = name.split("_")
     return first + "".join(map(str.capitalize, rest))
-
-
-def printable(text: str) -> str:
-    """``text`` with U+FFFD for bytes that are not UTF-8: JSON has no words for those."""
-    return text.encode("utf-8", "surrogateescape").decode("utf-8", "replace")

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from holdfast import __version__
-from holdfast.dialects.catalog import Catalog, ListedMethod, Notice
+from holdfast.dialects.dialect import Catalog, ListedMethod, Notice
 from holdfast.protocol.shapes import Shape
 
 from .docstrings import plain

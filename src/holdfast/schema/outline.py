@@ -15,7 +15,7 @@ from typing import Any
 import msgspec
 from msgspec import NODEFAULT, UnsetType, inspect
 
-from holdfast.dialects.catalog import Catalog
+from holdfast.dialects.dialect import Catalog
 from holdfast.value import value
 from holdfast.wire.jsonrpc import ErrorBody, TraceContext
 

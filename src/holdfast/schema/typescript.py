@@ -8,7 +8,7 @@ from collections.abc import Iterator, Sequence
 
 from msgspec import NODEFAULT
 
-from holdfast.dialects.catalog import Catalog, ListedMethod, Notice
+from holdfast.dialects.dialect import Catalog, ListedMethod, Notice
 
 from .docstrings import plain
 from .outline import (

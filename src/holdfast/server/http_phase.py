@@ -11,7 +11,7 @@ from holdfast.config import ConnectionLimits
 from holdfast.errors import LimitReached
 from holdfast.wire.http import HEAD_LIMIT, MOST_FIELDS, BadHead, read_head
 
-from .routes import HttpSocket, Reply, RouteCall, Routes, answer, reply
+from .routes import HttpSocket, Reply, RouteCall, Routes, no_room, reply, turned_away
 
 if TYPE_CHECKING:
     from .exchange import HttpExchange
@@ -95,9 +95,8 @@ class HttpPhase:
 
     def _begin_exchange(self, call: RouteCall) -> None:
         """Have a route answer; until it has, what arrives belongs to its request."""
-        from .exchange import (
-            HttpExchange,  # Here: few servers have such routes, and importing h11 takes its time.
-        )
+        # Imported here: few servers have such routes, and importing h11 takes its time.
+        from .exchange import HttpExchange
 
         self._timer.cancel()
         exchange = HttpExchange(call, self._transport, self._socket, loop=self._loop, limits=self._limits)
@@ -172,19 +171,10 @@ class HttpRequests:
             if self._lines > MOST_FIELDS + 1:
                 raise BadHead(HTTPStatus.REQUEST_HEADER_FIELDS_TOO_LARGE)
         except BadHead as bad:
-            yield _turned_away(bad.status)
+            yield turned_away(bad.status)
 
     def rest(self) -> bytes:
         """Take what was not answered: what follows an upgrade, or the whole request to a route."""
         rest, self._lines = bytes(self._head), 0
         self._head.clear()
         return rest
-
-
-def no_room(limit: LimitReached) -> bytes:
-    """The answer to somebody for whom there is no room."""
-    return _turned_away(HTTPStatus.SERVICE_UNAVAILABLE, str(limit).encode()).data
-
-
-def _turned_away(status: HTTPStatus, words: bytes = b"") -> Reply:
-    return Reply(answer(status, words, connection="close"), close=True)

@@ -10,6 +10,7 @@ from http import HTTPStatus
 from time import gmtime, time
 from typing import Any, Protocol
 
+from holdfast.errors import LimitReached
 from holdfast.principal import ANYBODY, Principal
 from holdfast.wire import http
 from holdfast.wire.http import Head
@@ -316,3 +317,13 @@ def date() -> str:
 
 _DAYS = ("Mon", "Tue", "Wed", "Thu", "Fri", "Sat", "Sun")
 _MONTHS = ("Jan", "Feb", "Mar", "Apr", "May", "Jun", "Jul", "Aug", "Sep", "Oct", "Nov", "Dec")
+
+
+def no_room(limit: LimitReached) -> bytes:
+    """The answer to somebody for whom there is no room."""
+    return turned_away(HTTPStatus.SERVICE_UNAVAILABLE, str(limit).encode()).data
+
+
+def turned_away(status: HTTPStatus, words: bytes = b"") -> Reply:
+    """An answer that ends the connection."""
+    return Reply(answer(status, words, connection="close"), close=True)

@@ -16,9 +16,9 @@ from holdfast.wire.websocket import BINARY, CLOSE, PING, PONG, SHORT_TEXT, TEXT,
 
 from .channel import EMPTY_QUEUE, Probe, SendQueue
 from .connection import Connection
-from .http_phase import HttpPhase, Run, no_room
+from .http_phase import HttpPhase, Run
 from .listen import TcpListen
-from .routes import Routes
+from .routes import Routes, no_room
 
 _FLUSH_AT = 256 * 1024
 """Bytes gathered within one batch of events before they are sent without waiting for its end."""

@@ -335,6 +335,16 @@ def error(key: Id, code: int, message: str, data: Any = None) -> bytes:
 # Both.
 
 
+class Incoming(msgspec.Struct, gc=False):
+    """A message as a client reads it: an answer has an identifier, a notification a method."""
+
+    id: int | str | None = None
+    method: str | None = None
+    params: msgspec.Raw = msgspec.Raw(b"null")
+    result: msgspec.Raw = msgspec.Raw(b"null")
+    error: ErrorBody | None = None
+
+
 @dataclass(frozen=True, slots=True)
 class Envelope:
     """How a dialect wraps its messages.  Another envelope is another value of this class."""

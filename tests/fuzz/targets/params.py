@@ -13,8 +13,7 @@ from holdfast.config import AppLimits, SandboxLimits
 from holdfast.dialects.app import explain as app_explain
 from holdfast.dialects.app import methods as app_methods
 from holdfast.dialects.app import order
-from holdfast.dialects.catalog import Catalog
-from holdfast.dialects.dialect import Method, WireError
+from holdfast.dialects.dialect import Catalog, Method, WireError
 from holdfast.dialects.exec import explain as exec_explain
 from holdfast.dialects.exec import methods as exec_methods
 from holdfast.dialects.exec import starting

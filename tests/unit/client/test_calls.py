@@ -5,7 +5,7 @@ from __future__ import annotations
 import msgspec
 import pytest
 
-from holdfast.client.calls import Answer, Incoming, PendingCalls, Within
+from holdfast.client.calls import Answer, PendingCalls, Within
 from holdfast.errors import (
     BadRequest,
     FileRefused,
@@ -14,7 +14,7 @@ from holdfast.errors import (
     OutcomeUnknown,
     SessionUnknown,
 )
-from holdfast.wire.jsonrpc import ErrorBody
+from holdfast.wire.jsonrpc import ErrorBody, Incoming
 
 
 class Heard:

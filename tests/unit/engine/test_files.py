@@ -19,7 +19,7 @@ from holdfast.engine.workers import Workers
 from holdfast.errors import FileFailed, FileRefused, Forbidden
 from holdfast.files import DirEntry, Purpose, WalkTerms
 from holdfast.host.files import content, watch
-from holdfast.host.sandbox.search import PolicySearch
+from holdfast.host.sandbox.rules import PolicySearch
 from holdfast.sandbox import Access, Rules, Sandbox, SandboxEntry
 from tests.fakes.file_talk import local_files
 from tests.fakes.process import eventually

@@ -16,7 +16,7 @@ from holdfast.errors import BadRequest, LimitReached, SandboxUnavailable
 from holdfast.host.environ import Environment
 from holdfast.host.info import host_info
 from holdfast.host.sandbox.confinement import Confinement, Confiner
-from holdfast.host.sandbox.search import PolicySearch
+from holdfast.host.sandbox.rules import PolicySearch
 from holdfast.host.shim import compiled
 from holdfast.host.spawn import Spawner
 from holdfast.model import Denied, Kind, Spec

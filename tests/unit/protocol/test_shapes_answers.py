@@ -7,7 +7,6 @@ from typing import Any
 import msgspec
 import pytest
 
-from holdfast.client.calls import Incoming
 from holdfast.protocol.files import DirectoryEntry, ReadBlockResult, ReadDirectoryResult
 from holdfast.protocol.processes import (
     LIST,
@@ -20,6 +19,7 @@ from holdfast.protocol.processes import (
 from holdfast.protocol.session import INITIALIZE
 from holdfast.protocol.shapes import Nothing, Signature, reader
 from holdfast.protocol.start import START
+from holdfast.wire.jsonrpc import Incoming
 
 
 @pytest.mark.parametrize(

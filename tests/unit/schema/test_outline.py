@@ -8,7 +8,7 @@ import pytest
 from msgspec import NODEFAULT
 
 from holdfast.cli.schema import CATALOGS
-from holdfast.dialects.catalog import Catalog, ListedMethod
+from holdfast.dialects.dialect import Catalog, ListedMethod
 from holdfast.protocol.shapes import Nothing, Shape
 from holdfast.schema.outline import (
     Choice,

@@ -8,7 +8,7 @@ from dataclasses import replace
 import pytest
 
 from holdfast.cli.schema import CATALOGS
-from holdfast.dialects.catalog import Notice
+from holdfast.dialects.dialect import Notice
 from holdfast.schema.reference import Reference, anchor
 from tests.fakes.catalog import CATALOG
 

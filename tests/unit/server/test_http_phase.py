@@ -8,8 +8,8 @@ from holdfast.errors import LimitReached
 from holdfast.principal import ANYBODY
 from holdfast.server import http_phase
 from holdfast.server.auth import CapabilityAuth
-from holdfast.server.http_phase import HttpRequests, no_room
-from holdfast.server.routes import Reply, Routes
+from holdfast.server.http_phase import HttpRequests
+from holdfast.server.routes import Reply, Routes, no_room
 from holdfast.wire import http
 from holdfast.wire.http import HEAD_LIMIT
 from tests.fakes.work import steps

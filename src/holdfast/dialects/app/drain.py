@@ -1,4 +1,4 @@
-"""When the output of an exited process is complete, and how much of it is kept (pure, clock passed in).
+"""When the output of a process that has exited is complete (pure, clock and verdicts passed in).
 
 Children that a process left behind may hold its output open, and go on talking.
 On a busy host one that is about to talk may have to wait for a processor: silence
@@ -127,56 +127,3 @@ class Drain:
         hard_first = self._quiet_at is None or self._hard_at <= self._quiet_at
         self.timed_out = bool(self._open) and hard_first and now >= self._hard_at
         return not self._open or self._silent or now >= self._hard_at
-
-
-class OutputRoom:
-    """Bytes that all output which is kept for results shares."""
-
-    __slots__ = ("left",)
-
-    def __init__(self, size: int) -> None:
-        self.left = size
-
-
-class Capped:
-    """Counts a stream's bytes and cuts them at the cap; what comes after is not wanted."""
-
-    __slots__ = ("_cap", "_kept", "_room", "_size", "crowded", "full")
-
-    def __init__(self, cap: int | None, room: OutputRoom) -> None:
-        """Without a cap nothing is cut that is not kept."""
-        self._cap = cap
-        self._room = room
-        self._size = 0
-        self._kept = bytearray()  # Not a list of pieces: a child may write one byte at a time.
-        self.full = False
-        """Whether the cap is reached; also when the output ended right there."""
-        self.crowded = False
-        """Whether it was cut below its cap because others took the room."""
-
-    def cut(self, data: bytes) -> tuple[bytes, bool]:
-        """As much of ``data`` as fits, and whether the cap is reached with it."""
-        if self._cap is not None and len(data) >= self._cap - self._size:
-            data = data[: self._cap - self._size]
-            self.full = True
-        self._size += len(data)
-        return data, self.full
-
-    def keep(self, data: bytes) -> bool:
-        """Keep as much of ``data`` as fits; say whether no more does."""
-        data, _ = self.cut(data)
-        if len(data) > self._room.left:
-            data = data[: self._room.left]
-            self.full = self.crowded = True
-        self._room.left -= len(data)
-        self._kept += data
-        return self.full
-
-    def kept(self) -> bytes | bytearray:
-        """Everything that was kept.  Not to be changed."""
-        return self._kept
-
-    def give_back(self) -> None:
-        """Leave the room to others; the result is made, and nothing is kept any more."""
-        self._room.left += len(self._kept)
-        self._kept = bytearray()

@@ -6,8 +6,7 @@ from collections.abc import Callable
 from functools import partial
 from typing import Any, TypeVar
 
-from holdfast.dialects.catalog import Catalog, Notice, listed, notice
-from holdfast.dialects.dialect import Method
+from holdfast.dialects.dialect import Catalog, Method, Notice, listed, notice
 from holdfast.dialects.endpoints import Services
 from holdfast.protocol.app import (
     EXEC,

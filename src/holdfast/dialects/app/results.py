@@ -15,7 +15,7 @@ from holdfast.dialects.dialect import LongResult, Pause
 from holdfast.protocol.app import AppProcessExited, ExecResult
 from holdfast.protocol.shapes import Shape
 
-from .drain import Capped
+from .capped import Capped
 from .run import Run
 from .text import decode, pieces
 

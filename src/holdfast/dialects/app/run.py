@@ -17,7 +17,8 @@ from collections.abc import Callable
 from holdfast.backend import HostedProcess, Valve
 from holdfast.model import Chunk, Exit, Kind, Leftovers, Stream
 
-from .drain import Capped, Drain, OutputRoom
+from .capped import Capped, OutputRoom
+from .drain import Drain
 from .order import Terms
 
 TIMED_OUT = 124

@@ -5,48 +5,9 @@ from __future__ import annotations
 import errno
 import os
 
+from holdfast import errors as e
 from holdfast.dialects.dialect import WireError
 from holdfast.dialects.spawning import failure_text
-from holdfast.errors import (
-    AuditFailed,
-    BadHeader,
-    BadRequest,
-    BadUrl,
-    FileFailed,
-    FileRefused,
-    FileUnsupported,
-    Forbidden,
-    HandleTaken,
-    HeaderFault,
-    HoldfastError,
-    HostUnfit,
-    HttpFailed,
-    HttpFault,
-    LimitReached,
-    LinkLost,
-    NameTaken,
-    NoTerminal,
-    OutcomeUnknown,
-    OutOfTurn,
-    OutputGap,
-    ProcessLost,
-    Refused,
-    RequestCancelled,
-    SandboxUnavailable,
-    SessionBusy,
-    SessionUnknown,
-    SignalFailed,
-    SpawnFailed,
-    StartCancelled,
-    StdinFailed,
-    StillStarting,
-    TooManyEntries,
-    Unexpected,
-    UnknownHandle,
-    UnknownMethod,
-    UnknownProcess,
-    Unsupported,
-)
 from holdfast.protocol.errors import data_of
 from holdfast.protocol.shapes import Undecodable
 
@@ -73,71 +34,71 @@ _FILE_WORDS = {
 """Where the C library of the reference has other words than ours."""
 
 
-def explain(error: HoldfastError) -> WireError:
+def explain(error: e.HoldfastError) -> WireError:
     """Code, text and data for an error."""
     return WireError(*_code_and_text(error), data_of(error))
 
 
-def _code_and_text(error: HoldfastError) -> tuple[int, str]:
+def _code_and_text(error: e.HoldfastError) -> tuple[int, str]:
     match error:
-        case UnknownMethod(method=method):
+        case e.UnknownMethod(method=method):
             return METHOD_NOT_FOUND, f"exec-server stub does not implement `{method}` yet"
-        case BadUrl(reason=reason):
+        case e.BadUrl(reason=reason):
             return INVALID_PARAMS, f"http/request url is invalid: {reason}"
-        case BadHeader():
+        case e.BadHeader():
             return INVALID_PARAMS, _header_text(error)
-        case HttpFailed():
+        case e.HttpFailed():
             return INTERNAL_ERROR, http_text(error)
-        case Undecodable() | BadRequest() | Unsupported() | SandboxUnavailable():
+        case Undecodable() | e.BadRequest() | e.Unsupported() | e.SandboxUnavailable():
             return INVALID_PARAMS, str(error)
-        case OutOfTurn() | NoTerminal() | RequestCancelled():
+        case e.OutOfTurn() | e.NoTerminal() | e.RequestCancelled():
             return INVALID_REQUEST, str(error)
-        case UnknownProcess(name=name):
+        case e.UnknownProcess(name=name):
             return INVALID_REQUEST, f"unknown process id {name}"
-        case NameTaken(name=name):
+        case e.NameTaken(name=name):
             return INVALID_REQUEST, f"process {name} already exists"
-        case StillStarting(name=name):
+        case e.StillStarting(name=name):
             return INVALID_REQUEST, f"process id {name} is starting"
-        case StartCancelled(name=name):
+        case e.StartCancelled(name=name):
             return INVALID_REQUEST, f"process {name} start was cancelled"
-        case FileFailed(number=number):
+        case e.FileFailed(number=number):
             return _FILE_CODES.get(number, INTERNAL_ERROR), file_text(number)
-        case FileRefused():
+        case e.FileRefused():
             return INVALID_REQUEST, str(error)
-        case FileUnsupported():
+        case e.FileUnsupported():
             return INTERNAL_ERROR, str(error)
-        case TooManyEntries(count=count, limit=limit):
+        case e.TooManyEntries(count=count, limit=limit):
             return INTERNAL_ERROR, f"fs/readDirectory returned {count} entries; limit is {limit}"
-        case UnknownHandle(name=name):
+        case e.UnknownHandle(name=name):
             return NOT_FOUND, f"unknown file handle `{name}`"
-        case HandleTaken(name=name):
+        case e.HandleTaken(name=name):
             return INVALID_REQUEST, f"file handle `{name}` already exists"
-        case SessionUnknown(session=session):
+        case e.SessionUnknown(session=session):
             return INVALID_REQUEST, f"unknown session id {session}"
-        case SessionBusy(session=session):
+        case e.SessionBusy(session=session):
             return SESSION_ATTACHED, f"session {session} is already attached to another connection"
-        case SpawnFailed():
+        case e.SpawnFailed():
             return INTERNAL_ERROR, failure_text(error)
-        case StdinFailed():
+        case e.StdinFailed():
             return INTERNAL_ERROR, "failed to write to process stdin"
-        case SignalFailed(reason=reason):
+        case e.SignalFailed(reason=reason):
             return INTERNAL_ERROR, f"failed to signal process: {reason}"
-        case LimitReached():
+        case e.LimitReached():
             return _limit(error)
-        case AuditFailed() | HostUnfit():
+        case e.AuditFailed() | e.HostUnfit():
             return INTERNAL_ERROR, str(error)
-        case Forbidden():
+        case e.Forbidden():
             return INVALID_REQUEST, str(error)
-        case LinkLost() | OutcomeUnknown() | ProcessLost() | OutputGap() | Unexpected():
+        case e.LinkLost() | e.OutcomeUnknown() | e.ProcessLost() | e.OutputGap() | e.Unexpected():
             # Of a backend that is itself a client of another server.
             return INTERNAL_ERROR, str(error)
-        case Refused():
+        case e.Refused():
             return INVALID_REQUEST, str(error)
         case _:
             return INTERNAL_ERROR, str(error)
 
 
-def _limit(error: LimitReached) -> tuple[int, str]:
+def _limit(error: e.LimitReached) -> tuple[int, str]:
     if error.name == "file.handles":  # The one for which the protocol has words.
         return INVALID_REQUEST, f"at most {error.value} file handles may be open per connection"
     return INTERNAL_ERROR, str(error)
@@ -148,36 +109,36 @@ def file_text(number: int) -> str:
     return f"{_FILE_WORDS.get(number) or os.strerror(number)} (os error {number})"
 
 
-def _header_text(error: BadHeader) -> str:
+def _header_text(error: e.BadHeader) -> str:
     subject = f"http/request header {error.name}"
     match error.fault:
-        case HeaderFault.NAME:
+        case e.HeaderFault.NAME:
             return "http/request header name is invalid: invalid HTTP header name"
-        case HeaderFault.VALUE:
+        case e.HeaderFault.VALUE:
             return f"http/request header value is invalid for {error.name}: failed to parse header value"
-        case HeaderFault.MISSING:
+        case e.HeaderFault.MISSING:
             return f"{subject} requires executor environment variable {error.variable}"
-        case HeaderFault.EMPTY:
+        case e.HeaderFault.EMPTY:
             return f"{subject} requires a non-empty executor environment variable {error.variable}"
-        case HeaderFault.FORBIDDEN:
+        case e.HeaderFault.FORBIDDEN:
             return f"{subject} cannot use executor environment variable {error.variable}"
 
 
-def http_text(error: HttpFailed) -> str:
+def http_text(error: e.HttpFailed) -> str:
     """The reference's words, which clients know; what they leave out is in the data."""
     match error.fault:
-        case HttpFault.SENDING | HttpFault.TIMEOUT:
+        case e.HttpFault.SENDING | e.HttpFault.TIMEOUT:
             return f"http/request failed: error sending request for url ({error.subject})"
-        case HttpFault.NO_TIME:
+        case e.HttpFault.NO_TIME:
             return "http/request failed: route-aware request timed out"
-        case HttpFault.REDIRECTS:
+        case e.HttpFault.REDIRECTS:
             return "http/request failed: too many redirects"
-        case HttpFault.SCHEME:
+        case e.HttpFault.SCHEME:
             return f"http/request failed: redirect target uses unsupported URL scheme: {error.subject}"
-        case HttpFault.BODY | HttpFault.BODY_TIMEOUT:
+        case e.HttpFault.BODY | e.HttpFault.BODY_TIMEOUT:
             return "failed to read http/request response body: error decoding response body"
 
 
-def body_text(error: HttpFailed) -> str:
+def body_text(error: e.HttpFailed) -> str:
     """Words for a streamed body that broke off.  It has no data, so the reason is put behind them."""
     return f"error decoding response body: {error.reason}"

@@ -1,4 +1,4 @@
-"""The methods and notifications of the exec dialect, as one table; and those about the session itself."""
+"""The methods and notifications of the exec dialect, as one table."""
 
 from __future__ import annotations
 
@@ -6,23 +6,13 @@ from collections.abc import Callable
 from functools import partial
 from typing import Any, TypeVar
 
-from holdfast.dialects.catalog import Catalog, Notice, listed, notice
-from holdfast.dialects.dialect import Method
+from holdfast.dialects.dialect import Catalog, Method, Notice, listed, notice
 from holdfast.dialects.endpoints import Services
 from holdfast.errors import UnknownMethod
 from holdfast.protocol import files as f
 from holdfast.protocol import processes as p
 from holdfast.protocol import session as s
 from holdfast.protocol.http import HTTP_REQUEST, HttpBodyDelta
-from holdfast.protocol.session import (
-    CloseResult,
-    EnvironmentInfo,
-    InitializeParams,
-    InitializeResult,
-    StatusResult,
-    TakeOverParams,
-)
-from holdfast.protocol.session import environment_info as describe_host
 from holdfast.protocol.shapes import Signature, decoded
 from holdfast.protocol.start import START
 
@@ -39,41 +29,11 @@ from .decoding import (
     located,
 )
 from .handles import close_file, open_file, read_block, watch_missing, write_block
+from .handshake import close, environment_info, environment_status, initialize, take_over
 from .http import request
 from .reading import list_processes, read, wait
 from .spans import in_span
 from .starting import start
-
-
-async def initialize(talk: ExecConversation, params: InitializeParams) -> InitializeResult:
-    """Open or resume a session."""
-    session = await talk.begin(params.resume_session_id, extended=bool(params.holdfast))
-    return InitializeResult(session.key, describe_host(talk.backend.info))
-
-
-async def take_over(talk: ExecConversation, params: TakeOverParams) -> InitializeResult:
-    """Resume a session, instead of ``initialize``, also if another connection has it, which then ends."""
-    session = await talk.begin(params.session_id, extended=bool(params.holdfast), by_force=True)
-    return InitializeResult(session.key, describe_host(talk.backend.info))
-
-
-async def close(talk: ExecConversation, params: None) -> CloseResult:
-    """End the session and everything in it; return when that is gone.  A new one may be opened then."""
-    return CloseResult(await talk.finish())
-
-
-def environment_info(talk: ExecConversation, params: None) -> EnvironmentInfo:
-    """What the host is like."""
-    return describe_host(talk.backend.info)
-
-
-def environment_status(talk: ExecConversation, params: None) -> StatusResult:
-    """A sign of life of the session's side."""
-    return _READY
-
-
-_READY = StatusResult()
-
 
 P = TypeVar("P")
 R = TypeVar("R")

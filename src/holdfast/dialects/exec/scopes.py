@@ -1,4 +1,4 @@
-"""Tenants, and the scopes that their processes are in: a session, or what all clients share (pure).
+"""Tenants and their scopes: sessions, and what all clients share (pure, clock passed in).
 
 What must hold:
 

@@ -18,8 +18,7 @@ from holdfast.value import value
 
 from .backends import SANDBOX_BACKENDS, SandboxBackendRow, SandboxProbe, SandboxServices
 from .filter import MACHINES
-from .rules import resolve
-from .search import PolicySearch
+from .rules import PolicySearch, resolve
 from .trial import PATIENCE, Trial
 
 _KEEPERS = 2

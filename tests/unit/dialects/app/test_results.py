@@ -11,7 +11,7 @@ import pytest
 
 from holdfast.backend import Valve
 from holdfast.dialects.app import results
-from holdfast.dialects.app.drain import OutputRoom
+from holdfast.dialects.app.capped import OutputRoom
 from holdfast.dialects.app.run import Run
 from holdfast.dialects.dialect import LongResult
 from holdfast.model import Stream

@@ -6,7 +6,7 @@ import pytest
 
 from holdfast.config import SandboxLimits
 from holdfast.errors import LimitReached
-from holdfast.host.sandbox.search import GivenUp, PolicySearch
+from holdfast.host.sandbox.rules import GivenUp, PolicySearch
 from holdfast.sandbox import Access, Named, Pattern, Sandbox, SandboxEntry, Where
 
 READ = Access.READ

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 from holdfast.config import SandboxLimits
 from holdfast.errors import BadRequest, LimitReached, SandboxUnavailable
-from holdfast.host.sandbox.search import Parts, PolicySearch, expand
+from holdfast.host.sandbox.rules import Parts, PolicySearch, expand
 
 FILES = ["a.env", "b.env", "ab.txt", ".env", "x/a.env", "x/y/a.env", "x/y/z/a.env", "-", "]", "^"]
 

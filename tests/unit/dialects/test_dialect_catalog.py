@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from functools import partial
 
-from holdfast.dialects.catalog import ListedMethod, Notice, listed, notice
-from holdfast.dialects.dialect import Method
+from holdfast.dialects.dialect import ListedMethod, Method, Notice, listed, notice
 from holdfast.protocol.shapes import Nothing, Signature
 from tests.fakes.catalog import Drawn, DrawParams
 
