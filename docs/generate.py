@@ -325,6 +325,14 @@ def source() -> str:
     return source_map.page()
 
 
+def words() -> str:
+    """The glossary."""
+    sys.path.insert(0, str(ROOT))
+    from docs import glossary
+
+    return glossary.table()
+
+
 def overview() -> str:
     """The folders of the source."""
     sys.path.insert(0, str(ROOT))
@@ -343,7 +351,7 @@ PAGES: dict[str, Callable[[], dict[str, str]]] = {
     "docs/reference/python.md": lambda: {"": python()},
     "docs/reference/exec.md": lambda: Reference(CATALOGS["exec"]).parts(),
     "docs/reference/source.md": lambda: {"": source()},
-    "ARCHITECTURE.md": lambda: {"folders": overview()},
+    "ARCHITECTURE.md": lambda: {"words": words(), "folders": overview()},
     "docs/reference/app.md": lambda: {"": Reference(CATALOGS["app"]).page()},
 }
 """The parts of each page, by name.  Examples are parts of any page, and go by their paths."""

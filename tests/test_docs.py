@@ -157,7 +157,11 @@ def functions(module: str) -> frozenset[str]:
     return frozenset(found)
 
 
-STEPS = STEP.findall(text_of("ARCHITECTURE.md"))
+STEPS = [
+    step
+    for page in ("ARCHITECTURE.md", "docs/explanation/more-walks.md")
+    for step in STEP.findall(text_of(page))
+]
 
 
 def test_the_architecture_shows_ways() -> None:

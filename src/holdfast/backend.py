@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 
 class Watcher(Protocol):
-    """Told, synchronously and in the order of the numbers, what a process does.
+    """An object that is told, synchronously and in the order of the numbers, what a process does.
 
     Calls come on the event loop.  A watcher neither waits nor raises; one that
     raises is removed and logged.
@@ -41,7 +41,7 @@ class Watcher(Protocol):
 
 
 class Valve:
-    """Shut while whoever watches is behind; then the processes behind it are not read.
+    """A switch that is shut while a watcher is behind; then the processes behind it are not read.
 
     A child that goes on writing has to wait, and so does the news of its end.
     """
@@ -176,7 +176,7 @@ Packed = tuple[Any, ...]
 
 
 class HostedProcess(Process, Protocol):
-    """A process of this host, with what whoever serves it to others needs: nothing here waits."""
+    """A process of this host, with what a server needs that offers it to clients; nothing here waits."""
 
     @property
     def pid(self) -> int:

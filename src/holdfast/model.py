@@ -67,6 +67,10 @@ class Limits:
     """Open files of each process."""
 
 
+UNLIMITED = Limits()
+"""That of every process for which no limit was asked: the one object, so that it is told by its identity."""
+
+
 @value
 class ProcessTerms:
     """When a process is ended though nobody asks for it, and how."""
@@ -81,7 +85,7 @@ class ProcessTerms:
     """Bytes of output after which it is ended."""
     drain: float | None = None
     """Seconds after its exit until its output is closed, whoever holds it open."""
-    limits: Limits = Limits()
+    limits: Limits = UNLIMITED
 
 
 PLAIN = ProcessTerms()
@@ -90,7 +94,7 @@ PLAIN = ProcessTerms()
 
 @value
 class Spec:
-    """What to start.
+    """A program to start: arguments, directory, variables, terminal, terms, sandbox.
 
     Text stands for bytes the way the operating system's interfaces of Python
     do it: UTF-8, with bytes that are not UTF-8 as lone surrogates.

@@ -38,7 +38,7 @@ _BATCH = 256
 
 
 class Source(Protocol):
-    """Whoever owns a descriptor."""
+    """The owner of a descriptor that the poller watches."""
 
     def on_ready(self, events: int) -> None:
         """The descriptor is ready, or it was a moment ago: do not block."""

@@ -54,7 +54,10 @@ Identity = tuple[str, str, bool]
 
 @value
 class Principal:
-    """Whoever a token was made for.  Two tokens may mean the same one and allow different things."""
+    """The person or program that a token was made for.
+
+    Two tokens may mean the same one and allow different things.
+    """
 
     name: str
     issuer: str = ""

@@ -95,7 +95,7 @@ DOOR = {
 ELSEWHERE = {
     "engine.stdin_bytes": "tests/unit/engine/test_stdin.py",
     "engine.stop_seconds": "tests/unit/engine/test_local.py",
-    "sandbox.lookup_seconds": "tests/unit/host/sandbox/test_search.py",
+    "sandbox.lookup_seconds": "tests/unit/host/sandbox/test_rules_search.py",
     "sandbox.lookup_threads": "tests/unit/engine/test_local_sandbox.py",
     "sandbox.trial_seconds": "tests/unit/cli/test_serve.py",
     "session.principals": "tests/system/test_bounds_coming.py",

@@ -148,12 +148,12 @@ def test_an_installation_without_its_compiled_program() -> None:
     code, findings = examine(*mounted("--ro-bind", "/dev/null", PROGRAM))
 
     assert code == 1
-    assert broken(findings) >= {"nursery", "processes", "trees", "bubblewrap"}
-    assert findings["nursery"]["detail"].startswith(f"{PROGRAM} is missing or must not be run")
-    assert findings["nursery"]["facts"] == {"path": None}
-    assert findings["nursery"]["fix"] == findings["bubblewrap"]["fix"]
-    assert "install holdfast again" in findings["nursery"]["fix"]
-    assert findings["processes"]["fix"].startswith("see nursery")
+    assert broken(findings) >= {"forkServer", "processes", "trees", "bubblewrap"}
+    assert findings["forkServer"]["detail"].startswith(f"{PROGRAM} is missing or must not be run")
+    assert findings["forkServer"]["facts"] == {"path": None}
+    assert findings["forkServer"]["fix"] == findings["bubblewrap"]["fix"]
+    assert "install holdfast again" in findings["forkServer"]["fix"]
+    assert findings["processes"]["fix"].startswith("see forkServer")
     assert findings["trees"]["fix"].startswith("see processes")
 
 
@@ -165,9 +165,9 @@ def test_an_installation_for_another_machine(tmp_path: Path) -> None:
     code, findings = examine(*mounted("--ro-bind", str(other), PROGRAM))
 
     assert code == 1
-    assert broken(findings) >= {"nursery", "processes", "trees", "bubblewrap"}
-    assert "Exec format error" in findings["nursery"]["detail"]
-    assert "install holdfast again" in findings["nursery"]["fix"]
+    assert broken(findings) >= {"forkServer", "processes", "trees", "bubblewrap"}
+    assert "Exec format error" in findings["forkServer"]["detail"]
+    assert "install holdfast again" in findings["forkServer"]["fix"]
 
 
 # Limits.

@@ -304,6 +304,6 @@ async def test_a_lost_program_has_no_usage_and_no_code(talking: Client) -> None:
     listing = await talking.call("process/list")
 
     assert end["exitCode"] == -1
-    assert end["outcome"] == outcome("lost", detail="its warden was killed")
+    assert end["outcome"] == outcome("lost", detail="its shim was killed")
     assert "usage" not in end
     assert [entry["state"] for entry in listing["processes"]] == ["closed"]

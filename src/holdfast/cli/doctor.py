@@ -60,7 +60,7 @@ _FIXES = {
         "install holdfast again on this machine: pip install --force-reinstall holdfast; where there is no"
         " wheel for it a C compiler helps (apt-get install gcc)"
     ),
-    "program": "see nursery, above: that has to work first",
+    "program": "see forkServer, above: that has to work first",
     "processes": "raise what the message names: ulimit -n 65536, ulimit -u 65536, or more memory",
     "terminals": "mount -t devpts -o ptmxmode=666 devpts /dev/pts && ln -sf pts/ptmx /dev/ptmx",
     "proc": "mount -t proc proc /proc, without the option hidepid",
@@ -216,14 +216,14 @@ def _fork_server(path: str | None) -> Finding:
     facts = {"path": path}
     if path is None:
         missing = TrialResult(False, f"{PROGRAM} is missing or must not be run: without it no process starts")
-        return _finding("nursery", missing, "unfit", facts=facts)
+        return _finding("forkServer", missing, "unfit", facts=facts)
     try:
         # Without a socket it exits at once.
         subprocess.run([path], stdin=subprocess.DEVNULL, capture_output=True, timeout=10, check=False)
     except (OSError, subprocess.SubprocessError) as error:
         fix = "processes" if getattr(error, "errno", None) in _SHORT else "unfit"
-        return _finding("nursery", TrialResult(False, str(error)), fix, facts=facts)
-    return _finding("nursery", TrialResult(True, f"compiled, at {path}"), "unfit", facts=facts)
+        return _finding("forkServer", TrialResult(False, str(error)), fix, facts=facts)
+    return _finding("forkServer", TrialResult(True, f"compiled, at {path}"), "unfit", facts=facts)
 
 
 def _programs(fork_server: Finding) -> Iterator[Finding]:

@@ -86,7 +86,10 @@ class ExitNews(Enum):
 
 
 class Cursor:
-    """How far we are with one process.  Whatever it is given, ``next`` and ``ask`` are called afterwards."""
+    """How far a client is with the events of one process on a server.
+
+    Whatever it is given, ``next`` and ``ask`` are called afterwards.
+    """
 
     __slots__ = (
         "_acknowledged",

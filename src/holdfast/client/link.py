@@ -83,7 +83,10 @@ class LinkState(Enum):
 
 
 class Link:
-    """One client's connection, for as long as it wants one.  Implements ``channel.MessageListener``."""
+    """A client's connection to a server, whichever one it is at the moment.
+
+    Implements ``channel.MessageListener``.
+    """
 
     def __init__(
         self,

@@ -123,7 +123,7 @@ class Method:
 
 
 class Conversation(Protocol):
-    """One client's talk in one dialect, from the first message to the last."""
+    """What one client and the server say to each other in one dialect, from the first message to the last."""
 
     @property
     def binary(self) -> bool:

@@ -53,7 +53,7 @@ def _size(name: str) -> int:
 
 
 class Scope(Generic[T]):
-    """Names to whatever the dialect keeps per process."""
+    """The names that a client gave its processes, each with what the dialect keeps of the process."""
 
     __slots__ = ("_entries", "_limit", "_most_bytes", "_name", "_what", "size")
 

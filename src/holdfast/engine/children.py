@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Protocol
 
 from holdfast.errors import SpawnFailed
 from holdfast.host.holding import Ends, Pulse
-from holdfast.host.limits import NO_LIMITS, Kept
+from holdfast.host.limits import NO_LIMITS, EnforcedLimits
 from holdfast.host.orders import News, Report
 from holdfast.host.tree import Load, Look
 from holdfast.model import Spec, Stream
@@ -40,7 +40,7 @@ class Child(Protocol):
         """The descriptors of the outputs, for the engine to read and to close.  They do not block."""
 
     @property
-    def limits(self) -> Kept:
+    def limits(self) -> EnforcedLimits:
         """The limits of the tree, and who keeps them."""
 
     @property

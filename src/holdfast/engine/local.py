@@ -161,7 +161,7 @@ class LocalBackend:
         Its variables have been checked.
         """
         self._check_room()
-        if self._children.effort(spec) > environ.AT_ONCE:
+        if spec.env_policy is not None and self._children.effort(spec) > environ.AT_ONCE:
             spec = await self.files.workers.run(partial(self._children.settle, spec))
             self._check_room()
         confinement = None
@@ -175,15 +175,11 @@ class LocalBackend:
         except OSError as error:
             raise failed(spec, Fault.SYSTEM, spec.argv[0], error.errno or errno.EIO) from error
         self._live.add(process)
-        self._count(process)
-        return process
-
-    def _count(self, process: LocalProcess) -> None:
-        """Count a process that runs, and time it, if anybody wants to know."""
-        found = begin(PROCESS)
-        if found is not None or self._telemetry.recording:
+        running = begin(PROCESS)
+        if running is not None or self._telemetry.recording:
             self._telemetry.process_started()
-            self._watched[process] = (self._loop.time(), found)
+            self._watched[process] = (self._loop.time(), running)
+        return process
 
     async def _confine(self, spec: Spec, client: object) -> Confinement | None:
         from holdfast.host.sandbox.rules import PolicySearch

@@ -23,6 +23,7 @@ from holdfast.errors import NoTerminal, StdinFailed
 from holdfast.host.orders import News, Report
 from holdfast.model import (
     PLAIN,
+    UNLIMITED,
     Cause,
     Chunk,
     Ended,
@@ -242,14 +243,12 @@ class LocalProcess(Prompt):
         self._seq += 1
         notify(self._watches, lambda watcher: watcher.closed(self._seq))
         self._wake()
-        for watch in self._watches:
-            watch.stop()  # Nothing follows; what is kept of a closed process should be small.
+        self._set_watches(())  # Nothing follows; what is kept of a closed process should be small.
         if self._stdin is not None and not self._stdin.remembers:
             self._stdin = None
         if self._drain_timer is not None:
             self._drain_timer.cancel()
-            self._drain_timer = None
-        self._terms = PLAIN
+        self._drain_timer, self._terms = None, PLAIN
         self._owner.closed(self)
 
     def _on_drained(self) -> None:
@@ -261,11 +260,10 @@ class LocalProcess(Prompt):
         if self.exit is not None:
             self.exit = replace(self.exit, usage=usage)
 
-    def changed(self) -> None:
+    def gone(self) -> None:
         self._wake()
-        if self.tree.gone:
-            self.tree = GONE  # What is kept of an ended process should be small.
-            self._owner.gone(self)
+        self.tree = GONE  # What is kept of an ended process should be small.
+        self._owner.gone(self)
 
     def _close(self) -> None:
         """Wait no longer for the output of an exited process."""
@@ -346,7 +344,7 @@ class LocalProcess(Prompt):
         return self.exit is not None and not self.tree.gone
 
     def limits_enforced(self) -> dict[str, str]:
-        return self.tree.keepers()
+        return {} if self._terms.limits is UNLIMITED else self.tree.enforcers()
 
     @property
     def next_seq(self) -> int:
@@ -399,6 +397,8 @@ class LocalProcess(Prompt):
     def _wake(self) -> None:
         if self._waiting is not None:
             self._waiting.wake()
+
+    survived = _wake
 
     def try_write(self, data: bytes, *, write_id: str | None = None) -> WriteStatus | None:
         if self._stdin is None:

@@ -51,12 +51,15 @@ class Root(Protocol):
     def used(self, usage: Usage) -> None:
         """What the whole tree has used."""
 
-    def changed(self) -> None:
-        """Nobody is left of the tree, or it is known who cannot be ended."""
+    def survived(self) -> None:
+        """It is known who cannot be ended."""
+
+    def gone(self) -> None:
+        """Nobody is left of the tree."""
 
 
 class Tree:
-    """Implements ``poller.Source``."""
+    """A command and everything it has started, wherever that has gone.  Implements ``poller.Source``."""
 
     __slots__ = (
         "_child",
@@ -116,7 +119,7 @@ class Tree:
                 self._let_go(lost=lost)
         elif report.news is News.SURVIVORS:
             self.survivors = report.pids
-            self._root.changed()
+            self._root.survived()
         else:
             if report.usage is not None:
                 self._root.used(report.usage)
@@ -134,7 +137,7 @@ class Tree:
             self._poller.remove(self._child.fileno())
 
     def _let_go(self, *, lost: bool) -> None:
-        """Nobody is left.  What ``Root.changed`` sees is the last news."""
+        """Nobody is left.  What ``Root.gone`` sees is the last news."""
         self._unwatch()
         self._cancel()
         sending = False
@@ -148,7 +151,7 @@ class Tree:
             self._child.retire()
         self._child = NO_CHILD
         self.survivors = ()
-        self._root.changed()
+        self._root.gone()
 
     # Written down, and read again.
 
@@ -182,9 +185,9 @@ class Tree:
         """What nobody but us sees to."""
         return self._child.limits.ours()
 
-    def keepers(self) -> dict[str, str]:
+    def enforcers(self) -> dict[str, str]:
         """Who keeps which limit."""
-        return self._child.limits.keepers()
+        return self._child.limits.enforcers()
 
     def has_ended(self) -> bool:
         """Whether the command has ended."""
@@ -265,7 +268,7 @@ class Tree:
         """Wait for the end of everybody; return who is left, as the shim says, or else by a look.
 
         Args:
-            waiting: Those who are woken when ``Root.changed`` is called.
+            waiting: Those who are woken when ``Root.survived`` or ``Root.gone`` is called.
             killed: When everybody is killed at the latest.
         """
         deadline = killed + _PATIENCE

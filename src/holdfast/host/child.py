@@ -14,7 +14,7 @@ from holdfast.value import replace
 
 from . import tree
 from .holding import Ends, Pulse, holders, pulse
-from .limits import NO_LIMITS, Group, Kept
+from .limits import NO_LIMITS, EnforcedLimits, Group
 from .orders import News, Report
 from .shim import NO_SHIM, Shim
 from .tree import Look
@@ -58,7 +58,7 @@ class ShimChild:
         explain: Callable[[Report], SpawnFailed],
         take_back: Callable[..., None],
         group: Group | None = None,
-        limits: Kept = NO_LIMITS,
+        limits: EnforcedLimits = NO_LIMITS,
         confined_command: ConfinedCommand | None = None,
     ) -> None:
         """
@@ -196,7 +196,7 @@ class ShimChild:
         load = tree.load(self._shim_pid, look, before_us=self._before_us)
         if self.confined_command is None:
             return load
-        return replace(load, processes=max(0, load.processes - self.confined_command.keepers))
+        return replace(load, processes=max(0, load.processes - self.confined_command.enforcers))
 
     def holders(self, ends: Ends, look: Look | None = None) -> list[int]:
         """Return the pids of the processes in the tree that hold one of these ends open."""

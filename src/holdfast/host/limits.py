@@ -14,7 +14,7 @@ import os
 import resource
 from collections.abc import Sequence
 
-from holdfast.model import Limits
+from holdfast.model import UNLIMITED, Limits
 from holdfast.value import value
 
 _MOST_SECONDS = 2**31
@@ -38,14 +38,14 @@ def resource_limits(limits: Limits) -> list[tuple[int, int, int]]:
 
 
 @value
-class Kept:
+class EnforcedLimits:
     """The limits of one tree, and who keeps them."""
 
     limits: Limits
     controllers: frozenset[str]
     """The controllers of the tree's control group, which keep their limits for the whole tree."""
 
-    def keepers(self) -> dict[str, str]:
+    def enforcers(self) -> dict[str, str]:
         """Return who keeps each limit that is set, by the name of the limit in ``Limits``."""
         found = {}
         if self.limits.memory is not None:
@@ -70,7 +70,7 @@ class Kept:
         )
 
 
-NO_LIMITS = Kept(Limits(), frozenset())
+NO_LIMITS = EnforcedLimits(UNLIMITED, frozenset())
 
 
 # Control groups.

@@ -47,7 +47,7 @@ _UNFIT = (errno.ENOENT, errno.EACCES, errno.EPERM, errno.ENOEXEC, errno.ENOTDIR,
 
 
 class Shim:
-    """The server's end of the socket to one shim.  No method of it waits."""
+    """The parent of one command; here the server's end of the socket to it.  No method waits."""
 
     __slots__ = ("_socket",)
 

@@ -15,13 +15,13 @@ from functools import cache, partial
 from typing import TYPE_CHECKING
 
 from holdfast.errors import Fault, HostUnfit, ProgramSearch, SpawnFailed
-from holdfast.model import Size, Spec, Stream
+from holdfast.model import UNLIMITED, Size, Spec, Stream
 from holdfast.sandbox import Guarantees
 from holdfast.value import replace
 
 from .child import ShimChild
 from .environ import Environment, to_bytes
-from .limits import Group, Groups, Kept, resource_limits
+from .limits import NO_LIMITS, EnforcedLimits, Group, Groups, resource_limits
 from .orders import News, Report, StartOrder, StartStage
 from .pty import open_terminal
 from .shim import ForkServer
@@ -124,7 +124,8 @@ class Spawner:
         group = None
         try:
             env = self._environment.child(spec.env_policy, spec.env, spec.variables)
-            group = self._groups.make(spec.terms.limits)
+            if spec.terms.limits is not UNLIMITED:
+                group = self._groups.make(spec.terms.limits)
             order, stdin, outputs = _order(spec, env, group, confinement, ours, theirs)
             shim = self._fork_server.shim()
             try:
@@ -151,7 +152,11 @@ class Spawner:
             explain=explain,
             take_back=self._fork_server.take_back,
             group=group,
-            limits=Kept(spec.terms.limits, frozenset() if group is None else self._groups.controllers),
+            limits=NO_LIMITS
+            if spec.terms.limits is UNLIMITED
+            else EnforcedLimits(
+                spec.terms.limits, frozenset() if group is None else self._groups.controllers
+            ),
             confined_command=None if confinement is None else confinement.command(),
         )
 
@@ -229,7 +234,7 @@ def _search_path(spec: Spec, env: Mapping[str, str]) -> bytes | None:
 def _system_failure(spec: Spec, error: OSError) -> SpawnFailed:
     """Return the error about a system that cannot give the order; ours have no number."""
     if error.errno is None:
-        return refusal(spec, Fault.SYSTEM, "nursery", str(error))
+        return refusal(spec, Fault.SYSTEM, "fork server", str(error))
     return failed(spec, Fault.SYSTEM, spec.argv[0], error.errno)
 
 
@@ -320,7 +325,7 @@ def diagnosis(spec: Spec, path: str | None, report: Report, said: str = "") -> S
         said: What bubblewrap wrote to standard error.
     """
     if report.news is not News.FAILED:
-        return refusal(spec, Fault.SYSTEM, "warden", "it ended before the program ran")
+        return refusal(spec, Fault.SYSTEM, "shim", "it ended before the program ran")
     number, search = report.value or errno.EIO, None
     if report.stage in (StartStage.SANDBOX, StartStage.HIDDEN) and number not in _SYSTEM:
         return _of_sandbox(spec, report.stage, number, said)

@@ -51,7 +51,7 @@ def parse(text: str) -> PathUri:
         BadRequest: It is neither, or it has a NUL in it.
         LimitReached: It is longer than any path can be.
     """
-    if utf8_size(text) > LONGEST:
+    if len(text) > LONGEST // 4 and utf8_size(text) > LONGEST:  # A character has four bytes at the most.
         raise LimitReached("bytes of a path", LONGEST)
     return _native(text) if text.startswith("/") else _from_uri(text)
 

@@ -217,12 +217,18 @@ class Calls:
             for observer in self.observers:
                 observer.received(call)
             if call.context is not None:
-                call.context.run(self._admit, call)
+                call.context.run(self._take, call)
                 return
-        self._admit(call)
+        if self._admit(call):
+            self._handle(call)
 
-    def _admit(self, call: Call) -> None:
-        """Check a request; handle it, or let it wait for the start of its process."""
+    def _take(self, call: Call) -> None:
+        """Admit and handle a call in its own context."""
+        if self._admit(call):
+            self._handle(call)
+
+    def _admit(self, call: Call) -> bool:
+        """Check a request.  Return whether to handle it now: it may wait for the start of its process."""
         request, method = call.request, call.method
         try:
             if method is None:
@@ -238,15 +244,15 @@ class Calls:
                 self._check_room(call.size)
         except HoldfastError as error:
             call.refuse(error)
-            return
+            return False
         except Exception:  # noqa: BLE001  (a decoder of ours that fails must not leave the client waiting)
             call.fail()
-            return
+            return False
         if line is None:
-            self._handle(call, method)
-        else:
-            line.append(call)
-            self._register(call)
+            return True
+        line.append(call)
+        self._register(call)
+        return False
 
     def _line(self, method: Method, params: Any) -> deque[Call] | None:
         """The line of calls in which this one has to wait for a start, if it has to."""
@@ -263,8 +269,10 @@ class Calls:
                 "bytes of requests waiting for an answer", most, name="connection.waiting_bytes"
             )
 
-    def _handle(self, call: Call, method: Method) -> None:
+    def _handle(self, call: Call) -> None:
         """Run the handler.  The call becomes a task only if the handler has to wait."""
+        method = call.method
+        assert method is not None
         if self.observers:
             call.started = perf_counter()
         try:
@@ -272,7 +280,9 @@ class Calls:
             if method.starts:
                 # A start always waits, and its handler wants to run in its task from the beginning.
                 name = method.name_of(call.params)
-                self._hold(name)
+                if name is not None:
+                    self._held = self._held or {}
+                    self._held[name] = deque()
                 self._register(call)
                 call.task = self.owner.own(self._finish(call, method, result, name), outlives=True)
                 return
@@ -368,13 +378,6 @@ class Calls:
         for observer in self.observers:
             observer.dropped(call)
 
-    def _hold(self, name: str | None) -> None:
-        if name is None:
-            return
-        if self._held is None:
-            self._held = {}
-        self._held[name] = deque()
-
     def _release(self, name: str | None) -> None:
         """The start is over: handle what waited for it, in order."""
         if name is None:
@@ -404,7 +407,7 @@ class Calls:
         except HoldfastError as error:
             call.refuse(error)
         else:
-            self._handle(call, call.method)
+            self._handle(call)
 
     # Questions, and the end.
 

@@ -148,7 +148,7 @@ class Connection:
             self._put_aside(text)
             self._give_turn()
             return
-        if self._is_choked():
+        if self._channel.congested and self._is_choked():
             self._put_aside(text)
         else:
             self._handle(text)

@@ -113,12 +113,12 @@ class SocketStream(asyncio.Transport):
         """Implements ``poller.Source``."""
         if events & WRITABLE and self._unsent:
             self._send_on()
-        if events & ~WRITABLE and self._fd >= 0 and not self._paused and not self._closing:
-            self._receive()
-        elif events & ~(READABLE | WRITABLE) and self._fd >= 0:
-            self._lose(None)  # Hung up while nobody reads.
-
-    def _receive(self) -> None:
+        if not events & ~WRITABLE or self._fd < 0:
+            return
+        if self._paused or self._closing:
+            if events & ~(READABLE | WRITABLE):
+                self._lose(None)  # Hung up while nobody reads.
+            return
         try:
             count = self._socket.recv_into(self._protocol.get_buffer(-1))
         except (BlockingIOError, InterruptedError):

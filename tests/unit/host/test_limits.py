@@ -6,7 +6,7 @@ import resource
 
 import pytest
 
-from holdfast.host.limits import NO_LIMITS, Kept, resource_limits
+from holdfast.host.limits import NO_LIMITS, EnforcedLimits, resource_limits
 from holdfast.model import Limits
 
 FILES, CPU = resource.RLIMIT_NOFILE, resource.RLIMIT_CPU
@@ -38,7 +38,7 @@ NOBODY: frozenset[str] = frozenset()
 
 
 @pytest.mark.parametrize(
-    ("limits", "controllers", "keepers"),
+    ("limits", "controllers", "enforcers"),
     [
         (Limits(), {"memory", "pids"}, {}),
         (
@@ -64,10 +64,10 @@ NOBODY: frozenset[str] = frozenset()
     ],
 )
 def test_each_limit_that_was_asked_for_has_a_keeper(
-    limits: Limits, controllers: set[str], keepers: dict[str, str]
+    limits: Limits, controllers: set[str], enforcers: dict[str, str]
 ) -> None:
     """A client may want to know how sharp a limit is; a limit of nothing is a limit too."""
-    assert Kept(limits, frozenset(controllers)).keepers() == keepers
+    assert EnforcedLimits(limits, frozenset(controllers)).enforcers() == enforcers
 
 
 @pytest.mark.parametrize(
@@ -81,8 +81,8 @@ def test_each_limit_that_was_asked_for_has_a_keeper(
 )
 def test_what_no_group_keeps_is_ours(controllers: set[str], ours: Limits) -> None:
     """The time of a whole tree always is: the kernel counts it for each process alone."""
-    assert Kept(ALL, frozenset(controllers)).ours() == ours
+    assert EnforcedLimits(ALL, frozenset(controllers)).ours() == ours
 
 
 def test_without_limits_nobody_has_anything_to_keep() -> None:
-    assert (NO_LIMITS.keepers(), NO_LIMITS.ours()) == ({}, Limits())
+    assert (NO_LIMITS.enforcers(), NO_LIMITS.ours()) == ({}, Limits())

@@ -11,7 +11,7 @@ import pytest
 
 from holdfast.host import limits as module
 from holdfast.host.environ import Environment
-from holdfast.host.limits import Group, Groups, Kept, find_groups
+from holdfast.host.limits import EnforcedLimits, Group, Groups, find_groups
 from holdfast.host.orders import News
 from holdfast.host.spawn import Spawner
 from holdfast.model import Limits, ProcessTerms, Spec
@@ -184,13 +184,13 @@ def test_a_child_is_in_its_group_from_its_first_moment(groups: Groups, spawner: 
         inside = [Path(path, "cgroup.procs").read_text().split() for path in (memory, pids)]
 
         assert inside == [[str(child.pid)]] * 2
-        assert child.limits == Kept(BOTH, frozenset({"memory", "pids"}))
+        assert child.limits == EnforcedLimits(BOTH, frozenset({"memory", "pids"}))
 
 
 def test_a_child_without_limits_is_in_no_group_of_ours(groups: Groups, spawner: Spawner) -> None:
     with started(command("sleep", "1000"), spawner) as child:
         assert made(groups) == set()
-        assert child.limits == Kept(Limits(), frozenset())
+        assert child.limits == EnforcedLimits(Limits(), frozenset())
 
 
 TAKE = "x = b'x' * (200 << 20)"

@@ -14,7 +14,7 @@ from pathlib import Path
 import pytest
 
 from holdfast.host.environ import Environment
-from holdfast.host.limits import Groups, Kept
+from holdfast.host.limits import EnforcedLimits, Groups
 from holdfast.host.orders import News
 from holdfast.host.shim import ForkServer
 from holdfast.host.spawn import Spawner, login_shell
@@ -233,7 +233,7 @@ def test_a_limit_that_no_group_keeps_is_left_to_us() -> None:
     spawner = Spawner(Environment({}), groups=Groups({"memory": "/proc/self", "pids": "/proc/self"}))
 
     with started(limited(*SLEEP, limits=limits), spawner) as child:
-        assert child.limits == Kept(limits, frozenset())
+        assert child.limits == EnforcedLimits(limits, frozenset())
 
 
 # Its signals.

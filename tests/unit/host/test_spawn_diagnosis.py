@@ -127,7 +127,7 @@ def test_a_shim_that_ended_first_is_the_systems_fault(report: Report, terminal: 
     """Whoever killed it, the request was in order."""
     error = diagnosis(command("tool", terminal=terminal), "/a", report)
 
-    assert (error.fault, error.subject, error.number, error.search) == (Fault.SYSTEM, "warden", None, None)
+    assert (error.fault, error.subject, error.number, error.search) == (Fault.SYSTEM, "shim", None, None)
     assert error.reason == "it ended before the program ran"
     assert error.terminal == (terminal is not None)
 

@@ -13,7 +13,7 @@ class OutputRoom:
 
 
 class Capped:
-    """Counts a stream's bytes and cuts them at the cap; what comes after is not wanted."""
+    """The output of one stream up to its cap, the number of bytes that an app client wants."""
 
     __slots__ = ("_cap", "_kept", "_room", "_size", "crowded", "full")
 

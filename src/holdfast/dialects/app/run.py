@@ -26,7 +26,7 @@ TIMED_OUT = 124
 
 
 class Run:
-    """Implements ``backend.Watcher``."""
+    """One process of an app connection, from its start to its result.  Implements ``backend.Watcher``."""
 
     __slots__ = (
         "_drain",

@@ -56,7 +56,7 @@ class ProcessScope(Scope[Entry | ArchivedEntry]):
 
 
 class Session(ProcessScope):
-    """One client's processes, and the client while it is there."""
+    """A scope that outlives its connection: the processes of one client, and the client while it is there."""
 
     __slots__ = ("epoch", "key")
 

@@ -15,7 +15,7 @@ from holdfast.config import SandboxLimits
 from holdfast.dialects import spawning
 from holdfast.dialects.scope import Starting
 from holdfast.errors import BadRequest, NameTaken, StartCancelled, Unsupported
-from holdfast.model import PLAIN, EnvironmentPolicy, Inherit, Limits, ProcessTerms, Size, Spec
+from holdfast.model import PLAIN, UNLIMITED, EnvironmentPolicy, Inherit, Limits, ProcessTerms, Size, Spec
 from holdfast.protocol import paths
 from holdfast.protocol.sandbox import sandbox_of
 from holdfast.protocol.shapes import camel
@@ -193,6 +193,9 @@ def size_of(size: TerminalSize) -> Size:
 
 def _terms(params: StartParams) -> ProcessTerms:
     """What may end the process; the one object for none of it, if there is none."""
+    wishes = params.timeout_ms, params.idle_timeout_ms, params.grace_ms, params.output_bytes_limit
+    if wishes == _NO_WISHES and params.drain_ms is None and params.limits is None:
+        return PLAIN
     for field in ("timeout_ms", "idle_timeout_ms", "output_bytes_limit"):
         if getattr(params, field) == 0:
             raise BadRequest(f"{camel(field)} must be at least 1", field=camel(field))
@@ -202,9 +205,12 @@ def _terms(params: StartParams) -> ProcessTerms:
         grace=_seconds(params.grace_ms) or 0.0,
         output=params.output_bytes_limit,
         drain=_seconds(params.drain_ms),
-        limits=Limits() if params.limits is None else _limits(params.limits),
+        limits=UNLIMITED if params.limits is None else _limits(params.limits),
     )
     return PLAIN if terms == PLAIN else terms
+
+
+_NO_WISHES = (None,) * 4
 
 
 def _limits(limits: ResourceLimits) -> Limits:

@@ -61,7 +61,9 @@ class WindowSnapshot:
 
 
 class Window:
-    """What a client may have outstanding of one process.  Implements ``backend.Watcher``."""
+    """How far a process is read ahead of what its client has acknowledged.
+
+    Implements ``backend.Watcher``."""
 
     __slots__ = (
         "_clock",

@@ -114,20 +114,20 @@ class Confinement:
 
     def command(self) -> ConfinedCommand:
         """Return an account, still empty, of one command that is started in this confinement."""
-        return ConfinedCommand(exact=self.witness, keepers=0 if self.wrapper is None else _KEEPERS)
+        return ConfinedCommand(exact=self.witness, enforcers=0 if self.wrapper is None else _KEEPERS)
 
 
 class ConfinedCommand:
     """The account of one confined command: what its sandbox has refused it."""
 
-    __slots__ = ("denials", "exact", "keepers")
+    __slots__ = ("denials", "enforcers", "exact")
 
-    def __init__(self, denials: Iterable[Denial] = (), *, exact: bool, keepers: int = 0) -> None:
+    def __init__(self, denials: Iterable[Denial] = (), *, exact: bool, enforcers: int = 0) -> None:
         self.denials = list(denials)
         """What the witness has reported so far; complete when the exit of the command is reported."""
         self.exact = exact
         """Whether there is a witness, so that ``denials`` has every denial."""
-        self.keepers = keepers
+        self.enforcers = enforcers
         """Processes of the command's tree that only keep its sandbox."""
 
 
