@@ -19,6 +19,8 @@ from pathlib import Path
 
 import pytest
 
+from docs.measure_house import repeated_classes
+
 # The first rule that is asked reads every file, which takes long where others want the processor too.
 pytestmark = pytest.mark.timeout(120)
 
@@ -278,6 +280,11 @@ def test_every_file_keeps(rule: Rule) -> None:
 def test_the_source_keeps(rule: Rule) -> None:
     """Each of these was once the beginning of a lost exception, a race or a noise on a protocol stream."""
     assert complaints(rule, SOURCES) == []
+
+
+def test_a_class_name_means_one_thing() -> None:
+    """Whoever reads it in a log, a traceback or a review should not have to ask which one."""
+    assert repeated_classes() == []
 
 
 # The mirror of the source.

@@ -162,7 +162,7 @@ class Process(Protocol):
             SignalFailed: The system refused, or the other host has no word for this signal.
         """
 
-    async def terminate(self, *, grace: float = 0.0, by: str = "client") -> Ended:
+    async def end(self, *, grace: float = 0.0, by: str = "client") -> Ended:
         """End the process and everything it has started; return when they are gone.
 
         With ``grace``, everybody is asked to end, with SIGTERM, and killed that many
@@ -209,7 +209,7 @@ class HostedProcess(Process, Protocol):
         """``signal``, the same way."""
 
     def end_now(self) -> None:
-        """Kill the process and everything it has started, as ``terminate`` without a grace; does not wait."""
+        """Kill the process and everything it has started, as ``end`` without a grace; does not wait."""
 
     def look_at_holders(self, tell: Callable[[bool], None]) -> None:
         """Find out whether anybody of its tree who holds its output open is at work.

@@ -106,7 +106,7 @@ async def test_a_cancelled_start_leaves_no_process(backend: Backend) -> None:
             with pytest.raises(asyncio.CancelledError):
                 await starting
         else:  # It was faster.
-            await starting.result().terminate()
+            await starting.result().end()
 
     await eventually(lambda: not anybody_runs(mark))
 

@@ -23,7 +23,7 @@ async def test_terminate_kills_whoever_refuses_to_go(
     recorder = record(process := await backend.start(spec))
     await gate.reached()
 
-    assert (await process.terminate()).running
+    assert (await process.end()).running
 
     await recorder.until("closed")
     assert recorder.told == [("exited", 137), ("closed",)]
@@ -36,7 +36,7 @@ async def test_output_written_before_terminate_is_kept(backend: Backend, gate: G
     recorder = record(process := await backend.start(sh(f"head -c {size} /dev/zero; {gate.shell}")))
     await gate.reached()
 
-    await process.terminate()
+    await process.end()
 
     await recorder.until("closed")
     assert recorder.outline == [("stdout", bytes(size)), ("exited", 137), ("closed",)]
@@ -48,7 +48,7 @@ async def test_terminate_takes_the_whole_group(backend: Backend, gate: Gate) -> 
     await recorder.when(lambda: recorder.said().endswith(b"\n"))
     grandchild = int(recorder.said())
 
-    await process.terminate()
+    await process.end()
 
     await recorder.until("closed")
     await gone(grandchild)
@@ -62,7 +62,7 @@ async def test_a_fugitive_does_not_escape(backend: Backend, gate: Gate) -> None:
     await recorder.when(lambda: recorder.said().endswith(b"\n"))
     fugitive = int(recorder.said())
 
-    assert await process.terminate() == Ended(running=True)
+    assert await process.end() == Ended(running=True)
 
     assert recorder.told[-2:] == [("exited", 137), ("closed",)]
     assert not is_alive(fugitive)
@@ -72,12 +72,12 @@ async def test_terminating_twice_or_after_the_end(backend: Backend, gate: Gate) 
     recorder = record(process := await backend.start(sh(gate.shell)))
     await gate.reached()
 
-    first, second = await asyncio.gather(process.terminate(), process.terminate())
+    first, second = await asyncio.gather(process.end(), process.end())
     assert first.running
     assert second.survivors == ()  # Whether it still ran depends on how far apart two requests arrive.
 
     await recorder.until("closed")
-    assert not (await process.terminate()).running
+    assert not (await process.end()).running
     assert recorder.told == [("exited", 137), ("closed",)]
 
 
@@ -87,7 +87,7 @@ async def test_terminating_what_has_exited_ends_those_it_left_behind(kept: Hoste
     await recorder.until("exited", 0)
     leftover = int(recorder.said())
 
-    assert await process.terminate() == Ended(running=False)
+    assert await process.end() == Ended(running=False)
 
     assert not is_alive(leftover)
     assert not process.has_leftovers

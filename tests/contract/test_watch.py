@@ -207,7 +207,7 @@ async def test_terminate_does_not_wait_for_the_valve(backend: Backend, gate: Gat
     process.watch(recorder, shut_valve())
     await gate.reached()
 
-    assert (await process.terminate()).running
+    assert (await process.end()).running
 
     await recorder.until("closed")
     assert recorder.told == [("stdout", b"said\n"), ("exited", 137), ("closed",)]
@@ -220,7 +220,7 @@ async def test_terminate_does_not_wait_for_the_valve_of_one_that_has_ended(backe
     await eventually(lambda: not is_alive(process.pid))
     await barrier(backend)
 
-    assert (await process.terminate()).survivors == ()
+    assert (await process.end()).survivors == ()
 
     await recorder.until("closed")
     assert recorder.told == [("stdout", b"said\n"), ("exited", 3), ("closed",)]

@@ -207,8 +207,8 @@ class FakeProcess(Prompt):
     def drain(self) -> None:
         self.calls.append(("drain",))
 
-    async def terminate(self, *, grace: float = 0.0, by: str = "client") -> Ended:
-        self.calls.append(("terminate", grace, by))
+    async def end(self, *, grace: float = 0.0, by: str = "client") -> Ended:
+        self.calls.append(("end", grace, by))
         running = self.exit is None
         await self._wait()
         return Ended(running, self.survivors, exact=self.exact)
@@ -231,7 +231,7 @@ class FakeProcess(Prompt):
         assert self.watcher is not None
         self.watcher.output(Chunk(self._number(), stream, data))
 
-    def end(self, code: int = 0, end: Exit | None = None) -> None:
+    def exit_with(self, code: int = 0, end: Exit | None = None) -> None:
         """Exit with that code, or in another way."""
         assert self.watcher is not None
         self.exit = end or exited(code)

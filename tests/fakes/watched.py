@@ -47,7 +47,7 @@ class Watched(FakeProcess):
         for watch in list(self.watches):
             watch.watcher.output(chunk)
 
-    def end(self, code: int = 0, end: Exit | None = None) -> None:
+    def exit_with(self, code: int = 0, end: Exit | None = None) -> None:
         self.exit = end or exited(code)
         number = self._number()
         for watch in list(self.watches):

@@ -247,7 +247,7 @@ class Life:
             case "empty":
                 self._child.empty()
             case "end":
-                return process.end(Cause(Kind.TERMINATED, "client"), number / 10 if deed.flag else 0.0)
+                return process.end_for(Cause(Kind.TERMINATED, "client"), number / 10 if deed.flag else 0.0)
             case "read":
                 return process.try_read(after=number, limit=number * 3 if deed.flag else None)
             case "retain":

@@ -163,7 +163,7 @@ class Twin:
             case "say" if process is not None:
                 process.say(bytes([deed.number % 256]) * deed.number)
             case "end" if process is not None and process.exit is None:
-                process.end(deed.number)
+                process.exit_with(deed.number)
             case "close" if process is not None and process.exit is not None and not process.closed:
                 process.close()
             case "read":

@@ -174,7 +174,7 @@ class Running:
         )
         self.world.on_output = lambda stream, data: self._when_watched(lambda: process.say(data, stream))
         self.world.on_ended = lambda stream: self._when_watched(lambda: process.end_stream(stream))
-        self.world.on_exit = lambda: self._when_watched(process.end)
+        self.world.on_exit = lambda: self._when_watched(process.exit_with)
         self.world.on_closed = lambda: self._when_watched(process.close)
         self.world.run_timers = lambda now: self.loop.move(now - self.loop.now)
         self.world.next_timer = lambda: min((timer.when() for timer in self.loop.timers), default=None)

@@ -95,7 +95,7 @@ async def test_an_end_and_an_interrupt(backend: RemoteBackend) -> None:
     await second.until("stdout", b"ready\n")
 
     await trapped.signal(signal.SIGINT)
-    await waiting.terminate()
+    await waiting.end()
 
     await first.until("closed")
     await second.until("closed")
@@ -116,7 +116,7 @@ async def test_what_it_cannot_do_is_refused_by_name(backend: RemoteBackend) -> N
         await backend.start(command("true"), keep=True)
     with pytest.raises(Unsupported, match="a list of processes"):
         await backend.list()
-    await process.terminate()
+    await process.end()
 
 
 async def test_files_are_read_and_written(backend: RemoteBackend, tmp_path: Path) -> None:

@@ -180,8 +180,8 @@ class EmbeddedProcess:
     async def signal(self, number: int, *, tree: bool = False) -> None:
         await self.process.signal(number, tree=tree)
 
-    async def terminate(self, *, grace: float = 0.0, by: str = "client") -> Ended:
-        return await self.process.terminate(grace=grace, by=by)
+    async def end(self, *, grace: float = 0.0, by: str = "client") -> Ended:
+        return await self.process.end(grace=grace, by=by)
 
     def release(self) -> None:
         pass  # Only its watchers can hold it back.
@@ -352,7 +352,7 @@ class Embedded:
         with contextlib.suppress(TimeoutError):
             async with asyncio.timeout(_STOP):
                 for process in live:
-                    await process.terminate()
+                    await process.end()
         for timer in self._timers.values():
             timer.cancel()
         self._names.clear()

@@ -199,7 +199,7 @@ class Handle:
         Args:
             grace: Seconds between SIGTERM and SIGKILL; 0 to kill at once.
         """
-        return await self._process.terminate(grace=grace)
+        return await self._process.end(grace=grace)
 
     async def resize(self, size: Size) -> None:
         """Change the size of its terminal.

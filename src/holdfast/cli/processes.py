@@ -116,7 +116,7 @@ def kill(arguments: argparse.Namespace) -> int:
         for name in arguments.names:
             try:
                 process = await host.place.find(name)
-                result = await process.terminate(grace=arguments.grace)
+                result = await process.end(grace=arguments.grace)
             except LinkLost:
                 raise
             except HoldfastError as error:

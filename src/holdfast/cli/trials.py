@@ -153,7 +153,7 @@ async def _tree(backend: LocalBackend) -> TrialResult:
     line, _ = await _line(program, 0)
     runaway = os.pidfd_open(int(line))
     try:
-        ended = await program.terminate()
+        ended = await program.end()
         left = [*ended.survivors] or ([] if _gone(runaway) else [int(line)])
     finally:
         os.close(runaway)

@@ -403,7 +403,7 @@ class RemoteProcess:
         params = SignalParams(self.name, word, tree or None)
         await self._ask(SIGNAL, params, _itself, repeat=False)
 
-    async def terminate(self, *, grace: float = 0.0, by: str = "client") -> Ended:
+    async def end(self, *, grace: float = 0.0, by: str = "client") -> Ended:
         milliseconds = int(grace * 1000) if "grace" in self._link.features else None
         answer = await self._ask(TERMINATE, TerminateParams(self.name, milliseconds), _itself)
         # It is over: whoever watches is told the rest, ready or not.

@@ -132,7 +132,7 @@ class EndedProcess(Prompt):
     def drain(self) -> None:
         pass
 
-    async def terminate(self, *, grace: float = 0.0, by: str = "client") -> Ended:
+    async def end(self, *, grace: float = 0.0, by: str = "client") -> Ended:
         assert self.exit is not None
         return Ended(running=False, exact=self.exit.outcome.kind is not Kind.LOST)
 

@@ -279,15 +279,15 @@ class LocalProcess(Prompt):
     def signal_now(self, number: int, *, tree: bool = False) -> None:
         self.tree.signal(number, all_of_it=tree)
 
-    async def terminate(self, *, grace: float = 0.0, by: str = "client") -> Ended:
-        running = self.end(Cause(Kind.TERMINATED, by), grace)
+    async def end(self, *, grace: float = 0.0, by: str = "client") -> Ended:
+        running = self.end_for(Cause(Kind.TERMINATED, by), grace)
         survivors = await self.tree.outlive(self._line(), self._loop.time() + grace)
         return Ended(running, survivors, exact=self.exit is None or self.exit.outcome.kind is not Kind.LOST)
 
     def end_now(self) -> None:
-        self.end(Cause(Kind.TERMINATED, "client"))
+        self.end_for(Cause(Kind.TERMINATED, "client"))
 
-    def end(self, cause: Cause, grace: float = 0.0) -> bool:
+    def end_for(self, cause: Cause, grace: float = 0.0) -> bool:
         """End the tree, with time to end by itself; say whether the process still ran."""
         running = self.exit is None
         if running and self._cause is None:
@@ -317,7 +317,7 @@ class LocalProcess(Prompt):
             watch.stop()
         self._ring.close()
         if self.exit is None:
-            self.end(FORGOTTEN)
+            self.end_for(FORGOTTEN)
         elif leftovers is Leftovers.END:
             self.kill()
         else:

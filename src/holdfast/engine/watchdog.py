@@ -131,12 +131,12 @@ class Watchdog:
             return
         cause = over(found, self._limits)
         if cause is not None:
-            self._process.end(cause, 0.0)
+            self._process.end_for(cause, 0.0)
         else:
             self._arm("load", max(_GLANCE, _SHARE * took))
 
     def _end(self, kind: Kind, detail: str) -> None:
-        self._process.end(Cause(kind, "limit", detail), self._terms.grace)
+        self._process.end_for(Cause(kind, "limit", detail), self._terms.grace)
 
 
 def over(load: Load, limits: Limits) -> Cause | None:

@@ -98,7 +98,7 @@ async def test_the_first_thing_that_went_wrong_is_what_is_raised(monkeypatch: py
         raise Forbidden("method", "process/terminate")
 
     monkeypatch.setattr(EmbeddedProcess, "write", write)
-    monkeypatch.setattr(EmbeddedProcess, "terminate", terminate)
+    monkeypatch.setattr(EmbeddedProcess, "end", terminate)
     async with holdfast.local() as host, asyncio.timeout(PATIENCE):
         with pytest.raises(Forbidden, match="process/write") as caught:
             await host.run(["cat"], input=b"x", capture_output=True)

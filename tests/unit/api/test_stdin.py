@@ -91,7 +91,7 @@ async def test_a_process_that_is_ended_breaks_the_pipe(backend: Backend, gate: G
     process = await backend.start(sh(gate.shell, stdin=True))
     stdin = StdinWriter(process)
     await gate.reached()
-    await process.terminate()
+    await process.end()
 
     stdin.write(b"too late")
 

@@ -145,7 +145,7 @@ async def test_a_signal_without_a_word_is_refused() -> None:
 
 async def test_an_end_says_who_was_left() -> None:
     async with scene() as s:
-        ending = background(s.process.terminate(grace=0.25))
+        ending = background(s.process.end(grace=0.25))
         asked = await s.talk.hear("process/terminate")
         s.talk.answer(asked, {"running": True, "survivors": [4], "treeExact": True})
 
@@ -183,7 +183,7 @@ async def test_a_server_that_cannot_is_not_asked() -> None:
         ):
             with pytest.raises(Unsupported):
                 await call
-        ending = background(s.process.terminate(grace=5))
+        ending = background(s.process.end(grace=5))
         asked = await s.talk.hear("process/terminate")
         s.talk.answer(asked, {"running": False})
         await ending
@@ -210,7 +210,7 @@ async def test_nothing_of_a_lost_session_is_asked_in_another(what: str, *, sent:
 
         async def do() -> object:
             if what == "terminate":
-                return await s.process.terminate()
+                return await s.process.end()
             if what == "write":
                 return await s.process.write(b"x")
             await s.process.signal(signal.SIGTERM)
@@ -236,7 +236,7 @@ async def test_nothing_of_a_lost_session_is_asked_in_another(what: str, *, sent:
 
 async def test_what_is_kept_for_everybody_is_asked_in_any_session() -> None:
     async with scene(*KEEP, keep=True, watched=False) as s:
-        asking = background(s.process.terminate())
+        asking = background(s.process.end())
         await s.talk.hear("process/terminate")
         await s.forget()
         s.talk.answer(await s.talk.hear("process/terminate"), {"running": True})

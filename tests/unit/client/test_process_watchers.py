@@ -172,7 +172,7 @@ async def test_the_end_that_was_asked_for_is_told_also_behind_a_shut_valve() -> 
         valve = Valve()
         s.process.watch(s.witness, valve)
         valve.shut()
-        ending = background(s.process.terminate())
+        ending = background(s.process.end())
         asked = await s.talk.hear("process/terminate")
         s.exit(1, 137)
         s.close(2)

@@ -118,7 +118,7 @@ async def test_an_account_is_there_as_long_as_somebody_uses_it(backend: LocalBac
 
     with pytest.raises(LimitReached):
         await client(backend, processes=1).start(sh("true"))
-    await process.terminate()
+    await process.end()
     await watcher.until("closed")
     process.forget()
     process = None

@@ -47,7 +47,7 @@ async def test_everything_that_can_be_asked_has_the_same_answer(backend: LocalBa
             assert seen.try_read(after=after, limit=limit, wait=60) == before
             assert await seen.read(after=after, limit=limit, wait=60) == before
     assert await seen.wait(60) == process.exit
-    assert await seen.terminate(grace=60) == await process.terminate(grace=60) == Ended(running=False)
+    assert await seen.end(grace=60) == await process.end(grace=60) == Ended(running=False)
 
 
 @pytest.mark.parametrize(

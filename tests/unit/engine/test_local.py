@@ -67,7 +67,7 @@ async def test_no_more_processes_run_than_the_limit_says(gate: Gate) -> None:
         gate.open()
         gate.open()
         await finished(first)
-        await (await backend.start(command("true"))).terminate()
+        await (await backend.start(command("true"))).end()
 
 
 async def test_a_process_counts_until_it_is_closed(gate: Gate) -> None:
@@ -251,7 +251,7 @@ async def test_a_process_that_was_ended_is_counted_as_that(how: str) -> None:
     async with running_backend(telemetry=tally) as backend:
         process = await backend.start(command("sleep", "1000"))
         if how == "terminate":
-            await process.terminate()
+            await process.end()
         elif how == "forget":
             process.forget()
         elif how == "end":

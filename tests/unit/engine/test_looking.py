@@ -182,7 +182,7 @@ async def test_everybody_in_a_large_tree_is_asked_to_end(backend: LocalBackend, 
     recorder = record(process)
     await gate.reached(2)
 
-    ended = await process.terminate(grace=3600)
+    ended = await process.end(grace=3600)
 
     assert ended.survivors == ()
     assert b"inner\n" in recorder.said()

@@ -288,7 +288,7 @@ async def test_without_stdin_a_write_between_terminate_and_exit_says_so(
 ) -> None:
     process = await backend.start(sh(gate.shell))
 
-    await process.terminate()
+    await process.end()
 
     assert process.try_write(b"x", write_id="1") is WriteStatus.STDIN_CLOSED
 

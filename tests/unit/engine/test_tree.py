@@ -63,7 +63,7 @@ async def test_a_signal_reaches_everybody_or_the_group(backend: LocalBackend, ga
     await recorder.until_said(b"inner")
 
     assert b"inner" not in alone
-    assert await process.terminate() == Ended(running=True)
+    assert await process.end() == Ended(running=True)
 
 
 async def test_a_kill_of_the_tree_leaves_its_last_words(backend: LocalBackend, gate: Gate) -> None:
@@ -87,7 +87,7 @@ async def test_grace_asks_first_and_kills_later(backend: LocalBackend, gate: Gat
     recorder = record(process)
     await gate.reached(2)
 
-    ended = await process.terminate(grace=0.2)
+    ended = await process.end(grace=0.2)
 
     assert ended == Ended(running=True)
     assert recorder.said(Stream.STDOUT) == b"bye\n"
@@ -100,7 +100,7 @@ async def test_who_ends_in_time_is_not_waited_for(backend: LocalBackend, gate: G
     process = await backend.start(sh(gate.shell))
     await gate.reached()
 
-    await asyncio.wait_for(process.terminate(grace=3600), 10)
+    await asyncio.wait_for(process.end(grace=3600), 10)
 
     assert process.exit_code == 143
 
@@ -108,10 +108,10 @@ async def test_who_ends_in_time_is_not_waited_for(backend: LocalBackend, gate: G
 async def test_a_second_request_can_only_shorten_the_grace(backend: LocalBackend, gate: Gate) -> None:
     process = await backend.start(sh(f"trap '' TERM; {gate.shell}; {gate.shell}"))
     await gate.reached()
-    patient = asyncio.ensure_future(process.terminate(grace=3600))
+    patient = asyncio.ensure_future(process.end(grace=3600))
     await asyncio.sleep(0)
 
-    await process.terminate(grace=0.01)
+    await process.end(grace=0.01)
 
     assert await patient == Ended(running=True)
 
@@ -130,7 +130,7 @@ async def test_while_a_watcher_is_behind_the_exit_waits_and_a_kill_does_not(
     assert process.exit is None
     assert not process.running
 
-    await process.terminate()
+    await process.end()
 
     await recorder.until("closed")
 
@@ -152,7 +152,7 @@ async def test_a_shim_that_is_killed_takes_the_knowledge_of_the_end_with_it(
     assert process.exit is not None
     assert process.exit.outcome.kind is Kind.LOST
     await eventually(lambda: not any(map(is_alive, members)))
-    assert await process.terminate() == Ended(running=False, exact=False)
+    assert await process.end() == Ended(running=False, exact=False)
 
 
 async def test_only_the_group_can_be_ended_too(backend: LocalBackend, gate: Gate) -> None:

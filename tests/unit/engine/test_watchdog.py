@@ -33,7 +33,7 @@ async def test_time_that_is_over_ends_the_tree_and_keeps_what_was_said(
 
     assert recorder.said() == b"said\n"
     assert (outcome(recorder).kind, outcome(recorder).by) == (Kind.TIMEOUT, "limit")
-    assert (await process.terminate()).survivors == ()
+    assert (await process.end()).survivors == ()
 
 
 async def test_who_ends_in_time_has_an_ordinary_end(backend: LocalBackend) -> None:
@@ -165,7 +165,7 @@ async def test_limits_are_kept_and_graces_given_where_the_kernel_does_not_list_c
     await gate.reached()
 
     await many.until("closed")
-    await asked.terminate(grace=3600)
+    await asked.end(grace=3600)
 
     assert (outcome(many).kind, outcome(many).by) == (Kind.TERMINATED, "limit")
     assert asked.exit_code == 5

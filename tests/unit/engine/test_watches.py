@@ -30,7 +30,7 @@ async def test_who_has_stopped_is_told_nothing(backend: LocalBackend) -> None:
     recorder = record(process)
 
     watch.stop()
-    await process.terminate()
+    await process.end()
 
     await recorder.until("closed")
     assert silent.told == []

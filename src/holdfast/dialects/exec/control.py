@@ -124,5 +124,5 @@ async def terminate(talk: ExecConversation, params: TerminateParams) -> Terminat
                 return TerminateResult(running=False, tree_exact=end.outcome.kind is not Kind.LOST)
             grace = min((params.grace_ms or 0) / 1000, _LONGEST_GRACE)
             with talk.waiting_for_end(counted=grace > 0):
-                ended = await entry.process.terminate(grace=grace)
+                ended = await entry.process.end(grace=grace)
             return TerminateResult(ended.running, list(ended.survivors), tree_exact=ended.exact)

@@ -175,7 +175,7 @@ class ExecState:
         processes = [*session.strays.take(), *(entry.process for entry in entries)]
         cancelled = [self._cancel(entry) for entry in session if isinstance(entry, Starting)]
         try:
-            ended = await asyncio.gather(*(process.terminate() for process in processes))
+            ended = await asyncio.gather(*(process.end() for process in processes))
             # What waits for a start is refused before a new session could be mistaken for its own.
             for settled in cancelled:
                 await settled.wait()

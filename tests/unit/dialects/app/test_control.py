@@ -259,7 +259,7 @@ async def test_a_kill_takes_the_whole_tree_and_may_be_repeated(family: Family) -
 async def test_from_the_exit_on_nothing_reaches_the_process(family: Family) -> None:
     """Also while the rest of its output is awaited; then its name is unknown."""
     scene = await running(family)
-    scene.process.end(0)
+    scene.process.exit_with(0)
 
     draining = [await scene.write(deltaBase64="YQ=="), await scene.resize(), await scene.kill()]
     scene.process.close()

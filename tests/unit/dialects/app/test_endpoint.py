@@ -196,7 +196,7 @@ async def test_everything_of_a_client_ends_with_its_connection() -> None:
     await scene.start("process/spawn", {**SPAWN, "processHandle": "draining"})
     await scene.start("command/exec", {"command": ["x"], "processId": "c"})
     await scene.start("command/exec", {"command": ["x"]})
-    processes[1].end(0)
+    processes[1].exit_with(0)
     given_up: list[str] = []
     scene.talk.commands.reserve("starting").cancel_with(lambda: given_up.append("starting"))
 
@@ -219,7 +219,7 @@ async def test_what_a_process_left_behind_lives_as_long_as_its_connection(
     scene = await ready(process := FakeProcess())
     await scene.start(method, params)
     process.has_leftovers = True
-    process.end(0)
+    process.exit_with(0)
     process.close()
     before = process.calls[1:]
 
@@ -233,7 +233,7 @@ async def test_what_a_process_left_behind_lives_as_long_as_its_connection(
 async def test_a_process_that_left_nobody_behind_is_not_kept() -> None:
     scene = await ready(process := FakeProcess())
     await scene.start("process/spawn", SPAWN)
-    process.end(0)
+    process.exit_with(0)
     process.close()
 
     scene.talk.ended()

@@ -56,7 +56,7 @@ async def command(process: FakeProcess, params: dict[str, Any]) -> Any:
     answer = await scene.start("command/exec", params)
     process.say(b"x" * 200)
     process.say(b"y", Stream.STDERR)
-    process.end(1)
+    process.exit_with(1)
     process.close()
     return msgspec.to_builtins(await answer)
 
@@ -99,7 +99,7 @@ async def test_what_is_told_is_exactly_of_its_type() -> None:
     for each in (process, other):
         each.say(b"hi")
         each.say(b"x" * (2 << 20), Stream.STDERR)
-        each.end(0)
+        each.exit_with(0)
         each.close()
 
     told = {notice.name: notice.params for notice in CATALOG.told}

@@ -25,7 +25,7 @@ SAID = [b'a "quoted" line\n', b'"stdout":"', b"\x00\xe9", "漢字 🦀".encode()
 def say_all(process: FakeProcess) -> None:
     process.say(b"".join(SAID[:2]))
     process.say(SAID[3], Stream.STDERR)
-    process.end(7)
+    process.exit_with(7)
     process.close()
 
 
@@ -115,7 +115,7 @@ def test_what_is_kept_is_given_back_unless_it_is_needed_for_longer(*, needed: bo
         on_lost=lambda: None,
     )
     process.say(b"abc")
-    process.end(0)
+    process.exit_with(0)
     process.close()
 
     assert (room.left, run.stdout.kept()) == ((7, b"abc") if needed else (10, b""))

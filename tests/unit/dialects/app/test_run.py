@@ -72,7 +72,7 @@ def test_the_result_comes_when_all_output_has_ended() -> None:
     scene = Scene(FakeProcess())
     scene.process.say(b"x")
 
-    scene.process.end(3)
+    scene.process.exit_with(3)
     between = list(scene.told)
     scene.process.close()
 
@@ -85,7 +85,7 @@ def test_the_result_comes_when_all_output_has_ended() -> None:
 
 def test_silence_after_the_exit_brings_the_result() -> None:
     scene = Scene()
-    scene.process.end(0)
+    scene.process.exit_with(0)
 
     scene.loop.move(QUIET / 2)
     scene.process.say(b"late")
@@ -100,7 +100,7 @@ def test_silence_after_the_exit_brings_the_result() -> None:
 
 def test_whoever_goes_on_talking_is_cut_off_at_the_hard_deadline() -> None:
     scene = Scene()
-    scene.process.end(0)
+    scene.process.exit_with(0)
 
     for _ in range(int(HARD / QUIET * 2) - 1):
         scene.loop.move(QUIET / 2)
@@ -115,7 +115,7 @@ def test_whoever_goes_on_talking_is_cut_off_at_the_hard_deadline() -> None:
 
 def test_without_a_window_of_silence_a_silent_holder_is_awaited_to_the_hard_deadline() -> None:
     scene = Scene(quiet=None)
-    scene.process.end(0)
+    scene.process.exit_with(0)
 
     scene.loop.move(HARD - QUIET)
     assert not scene.run.over
@@ -129,7 +129,7 @@ def test_without_a_window_of_silence_a_silent_holder_is_awaited_to_the_hard_dead
 def test_what_is_ready_at_a_deadline_wins_over_it(stream: Stream) -> None:
     """The child wrote in time; that nobody has looked yet is not its fault."""
     scene = Scene(streamed=True)
-    scene.process.end(0)
+    scene.process.exit_with(0)
 
     scene.loop.move(QUIET * 7 / 8)
     scene.pipes.ready.append((stream, b"ready"))
@@ -143,7 +143,7 @@ def test_what_is_ready_at_a_deadline_wins_over_it(stream: Stream) -> None:
 
 def test_what_is_ready_at_the_hard_deadline_is_the_last_that_is_told() -> None:
     scene = Scene(streamed=True, quiet=None)
-    scene.process.end(0)
+    scene.process.exit_with(0)
 
     scene.pipes.ready.append((Stream.STDOUT, b"last"))
     scene.loop.move(HARD)
@@ -158,7 +158,7 @@ def test_when_the_last_look_finds_the_end_there_is_one_result() -> None:
             self.close()
 
     scene = Scene(Ending())
-    scene.process.end(0)
+    scene.process.exit_with(0)
 
     scene.loop.move(QUIET)
 
@@ -170,7 +170,7 @@ def test_output_beyond_the_cap_is_no_reason_to_wait() -> None:
     """Nobody will hear it."""
     scene = Scene(cap=1)
     scene.process.say(b"ab")
-    scene.process.end(0)
+    scene.process.exit_with(0)
 
     scene.loop.move(QUIET / 2)
     scene.process.say(b"c")
@@ -181,7 +181,7 @@ def test_output_beyond_the_cap_is_no_reason_to_wait() -> None:
 
 def test_when_every_cap_is_reached_after_the_exit_the_result_comes_at_once() -> None:
     scene = Scene(streamed=True, cap=1, quiet=None)
-    scene.process.end(0)
+    scene.process.exit_with(0)
 
     scene.process.say(b"ab")
     scene.process.say(b"cd", ERR)
@@ -198,7 +198,7 @@ def test_when_every_cap_was_reached_before_the_exit_the_result_comes_with_it(qui
     scene.process.say(b"ab")
     scene.process.say(b"cd", ERR)
 
-    scene.process.end(0)
+    scene.process.exit_with(0)
     scene.loop.move(0)
 
     assert scene.told[2:] == [("over", 0)]
@@ -216,9 +216,9 @@ def test_when_one_stream_ends_and_the_other_is_at_its_cap_the_result_comes_at_on
     if ended_first:
         scene.run.ended(ERR)
         assert not scene.run.over
-        scene.process.end(0)
+        scene.process.exit_with(0)
     else:
-        scene.process.end(0)
+        scene.process.exit_with(0)
         scene.loop.move(0)
         assert not scene.run.over
         scene.run.ended(ERR)
@@ -230,7 +230,7 @@ def test_when_one_stream_ends_and_the_other_is_at_its_cap_the_result_comes_at_on
 
 def test_the_end_of_a_terminal_is_the_end_of_everything() -> None:
     scene = Scene(terminal=True, streamed=True, quiet=None)
-    scene.process.end(0)
+    scene.process.exit_with(0)
 
     scene.run.ended(Stream.PTY)
     scene.loop.move(0)
@@ -241,7 +241,7 @@ def test_the_end_of_a_terminal_is_the_end_of_everything() -> None:
 def test_output_that_ends_though_late_was_not_cut_off() -> None:
     """A server that was held up finds the last words and the end of the output together."""
     scene = Scene(FakeProcess(), quiet=None)
-    scene.process.end(0)
+    scene.process.exit_with(0)
     scene.loop.now += HARD + 1
 
     scene.process.say(b"last words")
@@ -260,7 +260,7 @@ def test_the_code_of_a_process_whose_time_was_over_says_so() -> None:
     scene = Scene(FakeProcess())
     scene.process.say(b"so far")
 
-    scene.process.end(end=Exit(137, Outcome(Kind.TIMEOUT, signal=9, by="limit")))
+    scene.process.exit_with(end=Exit(137, Outcome(Kind.TIMEOUT, signal=9, by="limit")))
     scene.process.close()
 
     assert scene.process.calls[-1] == ENDED
@@ -278,7 +278,7 @@ def test_a_killed_process_takes_everybody_along_whom_it_has_started() -> None:
     scene = Scene(FakeProcess())
 
     scene.run.kill()
-    scene.process.end(137)
+    scene.process.exit_with(137)
     scene.process.close()
 
     assert scene.process.calls[1:] == [KILLED, ENDED]
@@ -293,7 +293,7 @@ def test_a_killed_process_takes_everybody_along_whom_it_has_started() -> None:
 def test_a_run_that_is_given_up_has_no_result_and_leaves_nothing(*, exited: bool) -> None:
     scene = Scene(FakeProcess())
     if exited:
-        scene.process.end(0)
+        scene.process.exit_with(0)
 
     scene.run.abandon()
     scene.run.abandon()
@@ -305,7 +305,7 @@ def test_a_run_that_is_given_up_has_no_result_and_leaves_nothing(*, exited: bool
 
 def test_a_run_that_is_over_cannot_be_given_up() -> None:
     scene = Scene(FakeProcess())
-    scene.process.end(0)
+    scene.process.exit_with(0)
     scene.process.close()
 
     scene.run.abandon()

@@ -13,7 +13,7 @@ def test_silence_is_no_end_while_somebody_is_at_work_who_could_break_it() -> Non
     """It only waits for a processor."""
     scene = Scene()
     scene.process.at_work = True
-    scene.process.end(0)
+    scene.process.exit_with(0)
 
     scene.loop.move(QUIET * 2)
     assert not scene.run.over
@@ -41,7 +41,7 @@ def test_what_is_ready_when_a_look_is_over_wins_over_what_it_saw() -> None:
     """Who was seen asleep may have said its word and have gone to sleep again."""
     process = Slow()
     scene = Scene(process)
-    process.end(0)
+    process.exit_with(0)
     scene.loop.move(QUIET)
     process.tells.pop()(False)
     scene.loop.move(0)
@@ -57,7 +57,7 @@ def test_a_look_that_takes_too_long_delays_the_result_no_further_than_the_hard_d
     """And what it tells after that is nobody's business."""
     process = Slow()
     scene = Scene(process)
-    process.end(0)
+    process.exit_with(0)
 
     scene.loop.move(HARD)
     (late,) = process.tells

@@ -55,7 +55,7 @@ async def outcome(scene: AppTalk, process: FakeProcess, params: dict[str, Any], 
     answer = await scene.start("command/exec", params)
     if said:
         process.say(said)
-    process.end(0)
+    process.exit_with(0)
     process.close()
     return await answer
 
@@ -77,7 +77,7 @@ async def test_streamed_output_is_told_byte_for_byte_as_the_reference_does() -> 
     process.say(b"out")
     process.say(b"err", Stream.STDERR)
     process.say(b"more")
-    process.end(3)
+    process.exit_with(3)
     process.close()
 
     begin = '{"method":"process/outputDelta","params":{"processHandle":"é\\"\\n","stream":'
@@ -117,7 +117,7 @@ async def test_buffered_output_comes_with_the_exit_as_text() -> None:
 
     process.say("abcdé".encode())
     process.say(b"\xe9t\xe9", Stream.STDERR)
-    process.end(0)
+    process.exit_with(0)
     process.close()
 
     (exited,) = scene.client.sent
@@ -137,7 +137,7 @@ async def test_a_character_that_the_cap_cuts_is_dropped() -> None:
     scene, process = await spawned(outputBytesCap=5)
 
     process.say("abcdé".encode())
-    process.end(0)
+    process.exit_with(0)
     process.close()
 
     assert scene.client.sent[0]["params"]["stdout"] == "abcd"
@@ -146,7 +146,7 @@ async def test_a_character_that_the_cap_cuts_is_dropped() -> None:
 async def test_output_that_somebody_holds_open_is_said_to_be_cut_short() -> None:
     scene, process = await spawned()
     process.say("é".encode()[:1])
-    process.end(0)
+    process.exit_with(0)
 
     scene.loop.move(HARD)
 
@@ -166,7 +166,7 @@ async def test_a_handle_is_free_before_its_exit_is_told() -> None:
         send(*parts)
 
     scene.client._send = note  # type: ignore[method-assign]
-    process.end(0)
+    process.exit_with(0)
     process.close()
 
     assert free == [True]
@@ -188,7 +188,7 @@ async def test_a_client_hears_only_what_it_wants(silenced: list[str], heard: lis
     await scene.call("process/spawn", {**SPAWN, "streamStdoutStderr": True})
 
     process.say(b"x")
-    process.end(0)
+    process.exit_with(0)
     process.close()
 
     assert [message["method"] for message in scene.client.sent] == heard
@@ -201,7 +201,7 @@ async def test_a_command_is_answered_when_it_is_over() -> None:
     _, process, answer = await executed()
     process.say(b"out")
     process.say(b"err", Stream.STDERR)
-    process.end(3)
+    process.exit_with(3)
     before = answer.done()
     process.close()
 
@@ -215,7 +215,7 @@ async def test_a_command_streams_under_its_name_and_its_answer_has_no_text_then(
     scene, process, answer = await executed(processId="c", streamStdoutStderr=True, outputBytesCap=3)
 
     process.say(b"abcd")
-    process.end(0)
+    process.exit_with(0)
     process.close()
 
     assert untimed(scene.client.raw) == [
@@ -282,7 +282,7 @@ async def test_a_name_is_taken_from_its_request_to_its_result(
     await scene.start(method, params)
 
     running = await refusal(scene, method, params)
-    process.end(0)
+    process.exit_with(0)
     draining = await refusal(scene, method, params)
     process.close()
     await scene.start(method, params)

@@ -23,7 +23,7 @@ async def ended(
     scene = ExecTalk(process)
     await scene.shake_hands()
     await scene.call("process/start", {**START, **params})
-    process.end(3)
+    process.exit_with(3)
     process.close()
     past.exit, past.closed, past.next_seq = process.exit, True, 3
     process.packed = packed

@@ -255,7 +255,7 @@ async def test_a_process_is_ended_with_the_time_it_is_given(params: dict[str, An
     result = await scene.call("process/terminate", {"processId": "p", **params})
 
     assert result == {"running": True, "survivors": [], "treeExact": True}
-    assert process.calls == [("terminate", grace, "client")]
+    assert process.calls == [("end", grace, "client")]
 
 
 async def test_who_could_not_be_ended_is_told_and_whether_all_were_seen() -> None:
@@ -272,7 +272,7 @@ async def test_who_could_not_be_ended_is_told_and_whether_all_were_seen() -> Non
 async def test_what_an_ended_process_left_behind_is_spared(given: dict[str, Any], *, closed: bool) -> None:
     """As clients of the reference expect: their daemons live on when they clean up names."""
     scene, process = await started()
-    process.end(0)
+    process.exit_with(0)
     if closed:
         process.close()
 
@@ -284,7 +284,7 @@ async def test_what_an_ended_process_left_behind_is_spared(given: dict[str, Any]
 
 async def test_of_a_process_that_was_lost_nobody_knows_who_is_left() -> None:
     scene, process = await started()
-    process.end(end=Exit(-1, Outcome(Kind.LOST)))
+    process.exit_with(end=Exit(-1, Outcome(Kind.LOST)))
 
     result = await scene.call("process/terminate", {"processId": "p"})
 
@@ -296,13 +296,13 @@ async def test_what_an_ended_process_left_behind_is_ended_for_those_who_say_how(
     grace: int, seconds: float
 ) -> None:
     scene, process = await started()
-    process.end(0)
+    process.exit_with(0)
     process.survivors = (7,)
 
     result = await scene.call("process/terminate", {"processId": "p", "graceMs": grace})
 
     assert result == {"running": False, "survivors": [7], "treeExact": True}
-    assert process.calls == [("terminate", seconds, "client")]
+    assert process.calls == [("end", seconds, "client")]
 
 
 @pytest.mark.parametrize("given", [{}, {"graceMs": 0}, {"graceMs": 5}])
@@ -324,7 +324,7 @@ async def waiting(scene: ExecTalk, process: FakeProcess, count: int) -> list[asy
     asked = {"processId": "p", "graceMs": 60_000}
     tasks = [asyncio.create_task(scene.call("process/terminate", asked)) for _ in range(count)]
     await process.asked.wait()
-    assert process.calls == [("terminate", 60.0, "client")] * count
+    assert process.calls == [("end", 60.0, "client")] * count
     return tasks
 
 
@@ -355,7 +355,7 @@ async def test_an_end_without_delay_is_never_refused() -> None:
     process.gate.set()
 
     assert (await now)["running"]
-    assert process.calls == [("terminate", 0.0, "client")]
+    assert process.calls == [("end", 0.0, "client")]
     await asyncio.gather(*tasks)
 
 
@@ -383,6 +383,6 @@ async def test_a_process_whose_end_was_refused_is_not_counted_as_ended() -> None
     tasks = await waiting(scene, slow, MOST)
 
     await scene.refusal("process/terminate", {"processId": "q", "graceMs": 1})
-    other.end(0)
+    other.exit_with(0)
     slow.gate.set()
     await asyncio.gather(*tasks)

@@ -61,7 +61,7 @@ def test_a_life_is_told_byte_for_byte_as_the_reference_tells_it() -> None:
     scene = Scene("raw")
 
     scene.process.say(b"hi\n")
-    scene.process.end(0)
+    scene.process.exit_with(0)
     scene.process.close()
 
     assert scene.client.raw == [
@@ -88,7 +88,7 @@ def test_a_name_of_any_text_comes_back_as_it_was_given(name: str) -> None:
 
     scene.process.say(b"a")
     scene.process.say(b"b" * 8192)
-    scene.process.end(3)
+    scene.process.exit_with(3)
     scene.process.close()
 
     assert scene.client.sent == [
@@ -106,7 +106,7 @@ def test_a_name_of_any_text_comes_back_as_it_was_given(name: str) -> None:
 def test_every_exit_code_is_told_as_a_number(code: int) -> None:
     scene = Scene()
 
-    scene.process.end(code)
+    scene.process.exit_with(code)
 
     assert json.loads(scene.client.raw[0])["params"]["exitCode"] == code
 
@@ -135,7 +135,7 @@ def test_an_exit_has_more_members_where_they_say_more(end: Exit, more: set[str],
     """A client of the reference sees the reference's own, unless they would mislead it."""
     scene = Scene(extended=extended)
 
-    scene.process.end(end=end)
+    scene.process.exit_with(end=end)
 
     (told,) = scene.client.sent
     assert told["params"].keys() == PLAIN_MEMBERS | more
@@ -148,7 +148,7 @@ def test_a_client_that_came_back_is_told_as_much_as_it_knows_now() -> None:
     scene.session.client = again = FakeClient()
     scene.session.extended = False
 
-    scene.process.end(0)
+    scene.process.exit_with(0)
 
     assert again.sent[0]["params"].keys() == PLAIN_MEMBERS
 
@@ -159,7 +159,7 @@ def test_while_the_client_is_away_nothing_is_told_and_the_record_is_kept() -> No
     scene.session.client = None
 
     scene.process.say(b"unheard")
-    scene.process.end(1)
+    scene.process.exit_with(1)
     scene.process.close()
 
     assert scene.client.raw == []
@@ -192,7 +192,7 @@ def test_the_end_of_one_stream_is_not_told() -> None:
 def test_the_client_is_told_before_the_record() -> None:
     """The record may forget the process at once."""
     scene = Scene()
-    scene.process.end(0)
+    scene.process.exit_with(0)
     scene.process.close()
 
     assert (len(scene.client.raw), len(scene.ledger.entries)) == (2, 1)

@@ -169,7 +169,7 @@ async def test_closing_a_session_ends_everything_in_it() -> None:
     scene = await ready(first, second)
     await scene.call("process/start", START)
     await scene.call("process/start", {**START, "processId": "q"})
-    second.end(0)
+    second.exit_with(0)
     second.gate = asyncio.Event()
     stray = FakeProcess()
     stray.has_leftovers = True
@@ -181,7 +181,7 @@ async def test_closing_a_session_ends_everything_in_it() -> None:
     second.gate.set()
 
     assert (done_early, await task) == (False, {"survivors": []})
-    ends = [("terminate", 0.0, "client"), ("forget", Leftovers.END)]
+    ends = [("end", 0.0, "client"), ("forget", Leftovers.END)]
     assert first.calls[-2:] == second.calls[-2:] == ends
     assert stray.calls == ends[:1]
     assert len(scene.endpoint.sessions) == 0
@@ -310,7 +310,7 @@ async def test_a_close_whose_connection_is_lost_gives_nothing_up() -> None:
     with pytest.raises(asyncio.CancelledError):
         await task
 
-    assert process.calls == [("terminate", 0.0, "client"), ("forget", Leftovers.END)]
+    assert process.calls == [("end", 0.0, "client"), ("forget", Leftovers.END)]
 
 
 # What is under way when a session is closed.

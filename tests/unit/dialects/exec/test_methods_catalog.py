@@ -137,7 +137,7 @@ async def result_of(name: str, *, ended: bool) -> Any:
     if name == "process/start":
         return started
     if ended:
-        process.end(end=TIMEOUT)
+        process.exit_with(end=TIMEOUT)
         process.page = Page([Chunk(3, Stream.PTY, b"")], 4, TIMEOUT, closed=True, gap=Gap(1, 2, None))
     return await scene.call(name, CALLS[name])
 
@@ -178,8 +178,8 @@ async def test_a_list_is_exactly_of_its_type_in_every_state() -> None:
         await scene.call("process/start", {**START, "processId": name})
     scene.backend.asked.clear()
     task = await scene.starting(processId="d")
-    processes[1].end(3)
-    processes[2].end(end=TIMEOUT)
+    processes[1].exit_with(3)
+    processes[2].exit_with(end=TIMEOUT)
     processes[2].close()
 
     listed = exactly(await scene.call("process/list"), ListResult)
@@ -213,7 +213,7 @@ async def test_what_is_told_is_exactly_of_its_type(end: Exit, *, extended: bool)
     for stream in Stream:
         process.say(b"hi", stream)
         process.say(b"x" * 65_536, stream)
-    process.end(end=end)
+    process.exit_with(end=end)
     process.close()
     await tell_body(scene)
 

@@ -249,7 +249,7 @@ async def test_a_wait_tells_everything_about_the_end(*, extended: bool) -> None:
     task = asyncio.create_task(scene.call("process/wait", {"processId": "p", "waitMs": 60_000}))
     await process.asked.wait()
 
-    process.end(end=TIMEOUT)
+    process.exit_with(end=TIMEOUT)
     process.gate.set()
 
     assert await task == {
@@ -266,7 +266,7 @@ async def test_a_wait_tells_everything_about_the_end(*, extended: bool) -> None:
 
 async def test_what_an_end_cost_may_be_unknown() -> None:
     scene, process = await started()
-    process.end(0)
+    process.exit_with(0)
 
     result = await scene.call("process/wait", {"processId": "p"})
 

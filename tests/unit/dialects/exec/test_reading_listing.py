@@ -44,7 +44,7 @@ async def test_a_process_is_listed_in_each_of_its_states() -> None:
     gate.set()
     await task
     running = await listed(scene)
-    process.end(end=TIMEOUT)
+    process.exit_with(end=TIMEOUT)
     ended = await listed(scene)
     process.close()
     closed = await listed(scene)
@@ -63,7 +63,7 @@ async def test_an_end_by_itself_is_listed_with_its_outcome() -> None:
     """Whatever the client knows: there is no list in the reference."""
     scene, process = await started()
 
-    process.end(3)
+    process.exit_with(3)
 
     assert (await listed(scene))["outcome"]["kind"] == "exit"
 

@@ -108,7 +108,7 @@ async def test_everybody_reaches_a_kept_process() -> None:
     assert (written["status"], closed["status"], waited["exited"]) == ("accepted", "accepted", False)
     assert ended["running"]
     assert [call[0] for call in process.calls] == [
-        *("try_read", "try_write", "wait", "close_stdin", "resize", "signal", "terminate")
+        *("try_read", "try_write", "wait", "close_stdin", "resize", "signal", "end")
     ]
     assert scene.client.sent == other.client.sent == []
 
@@ -117,7 +117,7 @@ async def test_nobody_is_told_what_a_kept_process_does() -> None:
     scene, other, process = await kept()
 
     process.say(b"hi")
-    process.end(3)
+    process.exit_with(3)
     process.close()
 
     assert scene.client.sent == other.client.sent == []
@@ -282,7 +282,7 @@ async def test_a_retry_from_another_session_finds_the_process(when: str) -> None
     gate.set()
     assert (await first)["existing"] is False
     if when in ("ended", "archived"):
-        process.end()
+        process.exit_with()
         process.close()
     if when == "archived":
         scene.loop.move(1000.0)

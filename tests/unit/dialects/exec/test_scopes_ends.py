@@ -67,7 +67,7 @@ async def test_an_ended_process_can_be_read_for_an_hour() -> None:
     process.packed, scene.backend.unpacked[("block",)] = ("block",), past
     past.exit, past.closed = exited(3), True
     past.page = Page([], 3, past.exit, closed=True)
-    process.end(3)
+    process.exit_with(3)
     process.close()
 
     scene.loop.move(3599.0)
@@ -86,7 +86,7 @@ async def test_an_ended_process_can_be_read_for_an_hour() -> None:
 
 async def test_one_that_cannot_be_packed_is_kept_as_long() -> None:
     scene, _, process = await kept()
-    process.end(3)
+    process.exit_with(3)
     process.close()
 
     scene.loop.move(3599.0)
@@ -113,7 +113,7 @@ async def test_the_oldest_ended_one_is_forgotten_when_there_are_too_many() -> No
     scene, processes = await few(3)
 
     for number in (2, 0, 1):
-        processes[number].end()
+        processes[number].exit_with()
         processes[number].close()
         scene.loop.move(10.0 if number == 2 else 0.1)
     names = [one["processId"] for one in (await scene.call("process/list"))["processes"]]
@@ -131,7 +131,7 @@ async def test_the_number_of_kept_processes_is_bounded() -> None:
     scene, processes = await few(3)
 
     error = await scene.refusal("process/start", {**KEPT, "processId": "p3"})
-    processes[0].end()
+    processes[0].exit_with()
     processes[0].close()
     still = await scene.refusal("process/start", {**KEPT, "processId": "p3"})
     scene.loop.move(100.0)
@@ -146,7 +146,7 @@ async def test_what_a_forgotten_one_left_behind_ends_with_the_server() -> None:
     scene, processes = await few(3)
     processes[0].has_leftovers = True
     for process in processes:
-        process.end()
+        process.exit_with()
         process.close()
 
     spared = processes[0].calls[-1]

@@ -63,7 +63,7 @@ async def test_a_retry_finds_a_process_that_has_ended_while_it_is_kept(*, closed
     """The command has run: to run it again is what must not happen."""
     scene = await ready(process := FakeProcess(), FakeProcess())
     await scene.call("process/start", ONCE)
-    process.end(0)
+    process.exit_with(0)
     if closed:
         process.close()
 

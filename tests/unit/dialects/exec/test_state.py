@@ -19,7 +19,7 @@ LIMITS = SessionLimits(
     detached_seconds=30.0, closed_seconds=30.0, attached_bytes=10, detached_bytes=99, probe_seconds=1.5
 )
 ENDED = ("forget", Leftovers.END)
-TERMINATED = ("terminate", 0.0, "client")
+TERMINATED = ("end", 0.0, "client")
 
 
 class Scene:
@@ -211,7 +211,7 @@ async def test_a_closed_process_can_be_read_for_a_while_and_is_then_forgotten() 
     scene = Scene()
     talk, _ = await scene.begun()
     entry, process = scene.run(talk)
-    process.end(0)
+    process.exit_with(0)
     process.close()
 
     scene.loop.move(29.9)
@@ -229,7 +229,7 @@ async def test_what_a_forgotten_process_left_behind_ends_with_its_session(end: s
     talk, _ = await scene.begun(FakeClient(transport="stdio" if end == "leaving" else "websocket"))
     _, process = scene.run(talk)
     process.has_leftovers = True
-    process.end(0)
+    process.exit_with(0)
     process.close()
     scene.loop.move(30.0)
     before = list(process.calls)
@@ -251,7 +251,7 @@ async def test_a_client_that_is_away_for_a_while_finds_what_its_processes_left_b
     talk, _ = await scene.begun()
     _, process = scene.run(talk)
     process.has_leftovers = True
-    process.end(0)
+    process.exit_with(0)
     process.close()
     scene.loop.move(30.0)
 
@@ -268,7 +268,7 @@ async def test_a_forgotten_process_that_left_nobody_behind_is_not_thought_of_aga
     scene = Scene()
     talk, _ = await scene.begun()
     _, process = scene.run(talk)
-    process.end(0)
+    process.exit_with(0)
     process.close()
     scene.loop.move(30.0)
 
@@ -285,7 +285,7 @@ async def test_a_closed_process_is_forgotten_in_time_whoever_else_is_waited_for(
     talk, _ = await scene.begun()
     _, process = scene.run(talk)
 
-    process.end(0)
+    process.exit_with(0)
     process.close()
     scene.loop.move(29.0)
     kept = scene.endpoint.find(talk.session, "p")
@@ -300,7 +300,7 @@ async def test_a_process_that_exited_and_is_not_closed_is_kept() -> None:
     scene = Scene()
     talk, _ = await scene.begun()
     entry, process = scene.run(talk)
-    process.end(0)
+    process.exit_with(0)
 
     scene.loop.move(3600.0)
 
@@ -311,7 +311,7 @@ async def test_a_closed_process_of_a_session_that_ended_is_forgotten_once_more_w
     scene = Scene()
     talk, _ = await scene.begun(FakeClient(transport="stdio"))
     _, process = scene.run(talk)
-    process.end(0)
+    process.exit_with(0)
     process.close()
     talk.ended()
 
@@ -334,7 +334,7 @@ async def test_a_session_that_is_closed_gives_everything_up_before_it_waits_for_
 
     task = asyncio.create_task(talk.finish())
     await process.asked.wait()
-    process.end(137)
+    process.exit_with(137)
 
     assert (stray.calls, given_up) == ([TERMINATED], ["starting"])
     process.gate.set()

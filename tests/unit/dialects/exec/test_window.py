@@ -119,7 +119,7 @@ def test_an_exit_has_a_number_and_no_bytes() -> None:
     """Output of those who were left behind follows it."""
     scene = Scene(10)
     scene.process.say(b"x" * 9)
-    scene.process.end(0)
+    scene.process.exit_with(0)
     scene.process.say(b"x")
 
     scene.window.acknowledge(2)
@@ -213,7 +213,7 @@ def test_a_close_is_a_release(patience: float | None) -> None:
     scene = Scene(1, patience=patience)
     scene.fill()
 
-    scene.process.end()
+    scene.process.exit_with()
     scene.process.close()
 
     assert scene.is_open

@@ -117,7 +117,7 @@ async def test_what_an_end_brings_is_kept_also_when_the_client_comes_back() -> N
     scene.talk.ended()
     other = ExecTalk(beside=scene)
     await other.shake_hands(resumeSessionId=scene.talk.session.key)
-    process.end()
+    process.exit_with()
     process.close()
     scene.loop.move(20.0)
     process.page = process.page.__class__([], process.next_seq, process.exit, closed=True)
@@ -156,7 +156,7 @@ async def test_nothing_of_a_window_is_left_after_the_close() -> None:
     assert window is not None
     gc.disable()
     try:
-        process.end()
+        process.exit_with()
         process.close()
         left, part = scene.entry().window, weakref.ref(window._sizes)
         del window
