@@ -76,7 +76,7 @@ async def test_a_giant_message_is_answered_and_holds_up_nobody(served: tuple[Pro
     program, url = served
     log = logging.getLogger(__name__)
     async with (
-        no_trace(program, url, memory=6 * LARGEST),
+        no_trace(program, url, memory=8 * LARGEST),
         company(url, 1) as neighbours,
         attacker(url) as wire,
     ):

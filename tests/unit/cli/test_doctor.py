@@ -176,4 +176,4 @@ def test_nothing_is_left_open() -> None:
     module._file_watching()
     list(module._temporary())
 
-    assert set(os.listdir("/proc/self/fd")) == before
+    assert set(os.listdir("/proc/self/fd")) <= before

@@ -239,7 +239,7 @@ async def test_a_plan_that_nobody_waits_for_is_closed(tmp_path: Path) -> None:
     for plan in (watch.plan([os.fsencode(tmp_path / "n")], None), None):
         engine_files._close_plan(plan)
 
-    assert len(os.listdir("/proc/self/fd")) == before
+    assert len(os.listdir("/proc/self/fd")) <= before
 
 
 # Walls.

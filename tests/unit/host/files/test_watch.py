@@ -70,7 +70,7 @@ def test_what_cannot_be_watched(tmp_path: Path) -> None:
         ([root.joinpath(*["n"] * 64)], None),
     ):
         assert planned(missing, present) is None, missing
-    assert set(os.listdir("/proc/self/fd")) == before
+    assert set(os.listdir("/proc/self/fd")) <= before
 
 
 def test_a_mistake_leaves_nothing_open(tmp_path: Path) -> None:
@@ -78,7 +78,7 @@ def test_a_mistake_leaves_nothing_open(tmp_path: Path) -> None:
 
     with pytest.raises(ValueError, match="embedded null"):
         watch.plan([raw(tmp_path / "n"), b"/\0"], None)
-    assert set(os.listdir("/proc/self/fd")) == before
+    assert set(os.listdir("/proc/self/fd")) <= before
 
 
 def test_what_has_appeared_is_seen(tmp_path: Path) -> None:
