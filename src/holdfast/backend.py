@@ -249,6 +249,10 @@ class Prompt:
 
     __slots__ = ()
 
+    @property
+    def exit_code(self: HostedProcess) -> int | None:
+        return None if self.exit is None else self.exit.code
+
     async def close_stdin(self: HostedProcess, *, write_id: str | None = None) -> WriteStatus:
         return self.close_stdin_now(write_id=write_id)
 

@@ -75,6 +75,12 @@ ANYBODY = Principal("", asked=False)
 """The client of a listener that asks nobody for a token: whoever can reach it."""
 
 
+def principal_of(identity: Identity) -> Principal:
+    """The principal of that identity, of whom no token is at hand."""
+    issuer, name, asked = identity
+    return Principal(name, issuer, asked=asked) if asked else ANYBODY
+
+
 def is_below(path: str, root: str) -> bool:
     """Whether a path is a directory, or in it; both absolute and without dots."""
     return path == root or path.startswith(root if root.endswith("/") else f"{root}/")

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import asyncio
 import contextlib
 import os
+import pty
+import tty
 from collections import deque
 from dataclasses import dataclass
 from typing import Any, cast
@@ -40,6 +43,9 @@ class Clock(HandLoop):
         self.timers.append(timer)
         return timer
 
+    def create_future(self) -> asyncio.Future[Any]:
+        return asyncio.get_running_loop().create_future()
+
     def call_later(self, seconds: float, callback: Any) -> HandTimer:
         return self.call_at(self.now + seconds, callback)
 
@@ -49,13 +55,19 @@ class ScriptedChild(type(NO_CHILD)):  # type: ignore[misc]  # What a process nee
 
     pid = 7
 
-    def __init__(self) -> None:
+    def __init__(self, *, terminal: bool = False) -> None:
         self._news: deque[Report] = deque()
         self._event = os.eventfd(0, os.EFD_SEMAPHORE | os.EFD_NONBLOCK)
         self.stdin: int | None
-        self._input, self.stdin = os.pipe()
+        if terminal:
+            master, peer = pty.openpty()
+            tty.setraw(peer)
+            self._input, self.stdin = os.dup(peer), os.dup(master)
+            self._outputs = {Stream.PTY: (master, peer)}
+        else:
+            self._input, self.stdin = os.pipe()
+            self._outputs = {stream: os.pipe() for stream in (Stream.STDOUT, Stream.STDERR)}
         os.set_blocking(self._input, False)
-        self._outputs = {stream: os.pipe() for stream in (Stream.STDOUT, Stream.STDERR)}
         for reader, _ in self._outputs.values():
             os.set_blocking(reader, False)
         self.outputs = tuple((stream, reader) for stream, (reader, _) in self._outputs.items())
@@ -102,19 +114,29 @@ class ScriptedChild(type(NO_CHILD)):  # type: ignore[misc]  # What a process nee
 
     # By the hand of a script.
 
+    def _of(self, stream: Stream) -> Stream:
+        return Stream.PTY if Stream.PTY in self._outputs else stream
+
     def say(self, stream: Stream, data: bytes) -> None:
-        writer = self._outputs[stream][1]
+        writer = self._outputs[self._of(stream)][1]
         if writer >= 0:
             with contextlib.suppress(BrokenPipeError):  # Nobody wants to read it any more.
                 os.write(writer, data)
 
     def hear_input(self) -> bytes:
+        if self._input < 0:
+            return b"(closed)"
         with contextlib.suppress(BlockingIOError):
             return os.read(self._input, 1 << 20)
         return b"(nothing)"
 
     def let_go(self, stream: Stream) -> None:
+        """Close an output.  A terminal is closed with its input: nobody has it open then."""
+        stream = self._of(stream)
         reader, writer = self._outputs[stream]
+        if stream is Stream.PTY and self._input >= 0:
+            os.close(self._input)
+            self._input = -1
         if writer >= 0:
             os.close(writer)
             self._outputs[stream] = reader, -1
@@ -141,7 +163,8 @@ class ScriptedChild(type(NO_CHILD)):  # type: ignore[misc]  # What a process nee
         """Close what is still open."""
         for stream in self._outputs:
             self.let_go(stream)
-        os.close(self._input)
+        if self._input >= 0:
+            os.close(self._input)
         os.close(self._event)
 
 
@@ -157,21 +180,21 @@ class Deed:
 class Life:
     """One process, and a ledger of everything that can be seen of it."""
 
-    def __init__(self, terms: ProcessTerms, *, suspends: bool) -> None:
+    def __init__(self, terms: ProcessTerms, *, suspends: bool, terminal: bool = False) -> None:
         self._suspends = suspends
         self._terms = terms
         self._clock = Clock()
         self._poller = Poller()
-        self._child = ScriptedChild()
+        self.child = ScriptedChild(terminal=terminal)
         self._valve = Valve()
         self._ended: list[str] = []
         self.ledger: list[Any] = []
-        self._poller.add(self._child.fileno(), _Nobody())
-        self._process = self._make(Ring(limit=50, chunks=10, budget=Budget(10**9)))
+        self._poller.add(self.child.fileno(), _Nobody())
+        self.process = self._make(Ring(limit=50, chunks=10, budget=Budget(10**9)))
 
     def _make(self, ring: Ring, **more: Any) -> LocalProcess:
         process = LocalProcess(
-            more.pop("child", self._child),
+            more.pop("child", self.child),
             ring,
             loop=self._clock.loop,
             poller=self._poller,
@@ -206,16 +229,16 @@ class Life:
     def do(self, deed: Deed) -> None:
         self.ledger.append(deed)
         self.ledger.append(self._do(deed))
-        self._settle()
-        process = self._process
+        self.settle()
+        process = self.process
         self.ledger.append(
             (process.exit, process.closed, process.next_seq, process.retained(), process.has_leftovers)
         )
-        self.ledger.append(list(self._child.orders))
+        self.ledger.append(list(self.child.orders))
         # Two streams that end together do so in no promised order.
         self.ledger.append(sorted(self._ended))
 
-    def _settle(self) -> None:
+    def settle(self) -> None:
         """Have everything told that there is to tell."""
         for _ in range(20):
             events = self._poller.epoll.poll(0)
@@ -224,12 +247,12 @@ class Life:
             self._poller.dispatch(events)
 
     def _do(self, deed: Deed) -> Any:
-        number, process = deed.number, self._process
+        number, process = deed.number, self.process
         match deed.what:
             case "say":
                 # What two streams have said before they are read comes in no promised order.
                 is_stderr = deed.flag and self._valve.is_open
-                self._child.say(Stream.STDERR if is_stderr else Stream.STDOUT, b"x" * number)
+                self.child.say(Stream.STDERR if is_stderr else Stream.STDOUT, b"x" * number)
             case "write":
                 key = f"w{number % 7}" if deed.flag else None
                 try:
@@ -237,15 +260,15 @@ class Life:
                 except HoldfastError as error:
                     return str(error)
             case "hear":
-                return self._child.hear_input()
+                return self.child.hear_input()
             case "finish":
                 return process.close_stdin_now(write_id=f"w{number % 7}" if deed.flag else None)
             case "exit":
-                self._child.end(number % 256, alone=deed.flag)
-            case "let go" if self._child.has_exited:
-                self._child.let_go(Stream.STDERR if deed.flag else Stream.STDOUT)
+                self.child.end(number % 256, alone=deed.flag)
+            case "let go" if self.child.has_exited:
+                self.child.let_go(Stream.STDERR if deed.flag else Stream.STDOUT)
             case "empty":
-                self._child.empty()
+                self.child.empty()
             case "end":
                 return process.end_for(Cause(Kind.TERMINATED, "client"), number / 10 if deed.flag else 0.0)
             case "read":
@@ -257,27 +280,28 @@ class Life:
             case "wait":
                 self._clock.move(number / 10)
             case "restart" if self._suspends:
-                self._restart()
+                self.restart()
         return None
 
-    def _restart(self) -> None:
+    def restart(self) -> None:
         """Write the process down, and go on with another object."""
-        is_gone = self._process.tree.gone
-        suspended = self._process.suspend()
+        is_gone = self.process.tree.gone
+        snapshot = self.process.snapshot()
+        descriptors = self.process.let_go()
         child: Any = NO_CHILD
         if not is_gone:
-            child = self._child
-            child.stdin, child.outputs = suspended.stdin, suspended.outputs
+            child = self.child
+            child.stdin, child.outputs = descriptors.stdin, descriptors.outputs
             self._poller.add(child.fileno(), _Nobody())
         else:
-            child = _Remains(suspended.stdin, suspended.outputs)
-        ring = Ring.resume(suspended.snapshot.ring, chunks=10, budget=Budget(10**9))
-        self._process = self._make(ring, child=child, snapshot=suspended.snapshot)
+            child = _Remains(descriptors.stdin, descriptors.outputs)
+        ring = Ring.resume(snapshot.ring, chunks=10, budget=Budget(10**9))
+        self.process = self._make(ring, child=child, snapshot=snapshot)
 
     def bury(self) -> None:
-        self._process.forget()
-        self._settle()
-        self._child.bury()
+        self.process.forget()
+        self.settle()
+        self.child.bury()
 
 
 class _Remains(type(NO_CHILD)):  # type: ignore[misc]  # As above.

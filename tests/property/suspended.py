@@ -11,8 +11,8 @@ from holdfast.backend import Packed
 from holdfast.config import SessionLimits
 from holdfast.dialects.exec.conversation import ExecEndpoint
 from holdfast.dialects.exec.methods import METHODS
-from holdfast.dialects.exec.scopes import SessionSnapshot
-from holdfast.dialects.exec.state import EndpointSnapshot, SharedSnapshot
+from holdfast.dialects.exec.scopes import SessionSnapshot, SharedSnapshot
+from holdfast.dialects.exec.state import EndpointSnapshot
 from holdfast.engine.ring import Budget, Ring, page
 from holdfast.errors import HoldfastError
 from holdfast.model import Chunk, Leftovers, Page, Stream
@@ -188,7 +188,8 @@ class Twin:
     async def _lose(self, seconds: float) -> None:
         """Lose the connection; one of the twins its endpoint, too.  The client comes back after a while."""
         if self._suspends:
-            snapshot = self._copied(self.endpoint.suspend())
+            snapshot = self._copied(self.endpoint.snapshot())
+            self.endpoint.let_go()
             self.endpoint = self._make()
             self.endpoint.resume(snapshot)
         else:

@@ -143,6 +143,9 @@ class Strays:
             self._tidy_at = 2 * len(self._processes) + 16
         self._processes.append(process)
 
+    def __iter__(self) -> Iterator[HostedProcess]:
+        return iter(self._processes)
+
     def end(self) -> None:
         """End them all."""
         for process in self.take():

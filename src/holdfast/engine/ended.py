@@ -85,10 +85,6 @@ class EndedProcess(Prompt):
         for seq, stream, said in chunks:
             self._ring.append(Chunk(seq, Stream(stream), said))
 
-    @property
-    def exit_code(self) -> int | None:
-        return None if self.exit is None else self.exit.code
-
     def limits_enforced(self) -> dict[str, str]:
         return {}
 

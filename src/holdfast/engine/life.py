@@ -95,10 +95,9 @@ class ProcessSnapshot:
 
 
 @value
-class Suspended:
-    """A process that was written down, and the descriptors that go with it."""
+class Descriptors:
+    """The descriptors of a process that its object has let go of: whoever has them closes them."""
 
-    snapshot: ProcessSnapshot
     stdin: int | None
     outputs: tuple[tuple[Stream, int], ...]
 

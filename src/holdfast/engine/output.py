@@ -229,9 +229,13 @@ class Output:
 
     # The end.
 
+    def expect_end(self) -> None:
+        """The child has ended: a terminal that nobody has open from now on is at its end."""
+        self._final = True
+
     def finish(self) -> None:
         """The child has ended: pass on what it wrote, and then the end, if nobody else has it open."""
-        self._final = True
+        self.expect_end()
         self.drain()
         self.on_ready()
 
@@ -275,8 +279,8 @@ class Output:
         """Read on, so that nobody waits or fails, and pass nothing on."""
         self._speaker = _Unheard(self._speaker)
 
-    def suspend(self) -> tuple[Stream, int]:
-        """Read no more, and give the descriptor to whoever goes on."""
+    def let_go(self) -> tuple[Stream, int]:
+        """Read no more, and return the descriptor for whoever goes on."""
         self.pause()
         fd, self._fd = self._fd, -1
         return self.stream, fd

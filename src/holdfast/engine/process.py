@@ -42,7 +42,7 @@ from holdfast.value import replace
 
 from .children import Child
 from .ended import pack
-from .life import FORGOTTEN, Owner, ProcessSnapshot, State, Suspended, end_of, may_become
+from .life import FORGOTTEN, Descriptors, Owner, ProcessSnapshot, State, end_of, may_become
 from .looking import Looks
 from .output import Output
 from .ring import Ring, is_news, page
@@ -122,31 +122,34 @@ class LocalProcess(Prompt):
 
     # Written down, and read again.
 
-    def suspend(self) -> Suspended:
-        """Write the process down and let go of it.  Nothing ends, and no event is told any more."""
-        stdin, stdin_fd = (None, None) if self._stdin is None else self._stdin.suspend()
-        drain_at = None if self._drain_timer is None else self._drain_timer.when()
-        if self._drain_timer is not None:
-            self._drain_timer.cancel()
-        snapshot = ProcessSnapshot(
+    def snapshot(self) -> ProcessSnapshot:
+        """Return what another object needs to go on as this one, besides the child and the descriptors."""
+        return ProcessSnapshot(
             self.pid,
             self._terminal,
             self._state,
             self._seq,
             self.exit,
             self._cause,
-            self.tree.suspend(),
-            drain_at,
+            self.tree.killed_at,
+            None if self._drain_timer is None else self._drain_timer.when(),
             self._terms,
             self._ring.snapshot(),
-            stdin,
-            None if self._watchdog is None else self._watchdog.suspend(),
+            None if self._stdin is None else self._stdin.snapshot(),
+            None if self._watchdog is None else self._watchdog.snapshot(),
         )
+
+    def let_go(self) -> Descriptors:
+        """Leave the process to another object.  Nothing ends, and no event is told by this one any more."""
+        for part in (self._drain_timer, self._watchdog):
+            if part is not None:
+                part.cancel()
+        self.tree.let_go()
         outputs, self._outputs = self._outputs, ()
-        suspended = Suspended(snapshot, stdin_fd, tuple(output.suspend() for output in outputs))
         for watch in self._watches:
             watch.stop()
-        return suspended
+        stdin = None if self._stdin is None else self._stdin.let_go()
+        return Descriptors(stdin, tuple(output.let_go() for output in outputs))
 
     def _resume(self, snapshot: ProcessSnapshot) -> None:
         """What was so before, and what had begun: a kill, a grace, a wait for the output of others."""
@@ -155,9 +158,11 @@ class LocalProcess(Prompt):
         self._terminal = snapshot.terminal
         if self._stdin is not None and snapshot.stdin is not None:
             self._stdin.resume(snapshot.stdin)
-        if self._cause is not None and self._cause.kind is Kind.OUTPUT_LIMIT:
-            for output in self._outputs:
+        for output in self._outputs:
+            if self._cause is not None and self._cause.kind is Kind.OUTPUT_LIMIT:
                 output.mute()
+            if self.exit is not None:
+                output.expect_end()
         if self._state is State.KILLED:
             self.tree.kill()  # Perhaps again: an order that was sent twice does no harm.
         elif snapshot.kill_at is not None:
@@ -204,8 +209,7 @@ class LocalProcess(Prompt):
 
     def _on_held(self, holders: Sequence[int]) -> None:
         """Who holds the output, of a tree that was too large to be looked at before the exit was told."""
-        if self.exit is not None:
-            self.exit = replace(self.exit, held_by=holders)
+        self.exit = self.exit and replace(self.exit, held_by=holders)
 
     def ended(self, output: Output) -> None:
         """One output is at its end."""
@@ -257,8 +261,7 @@ class LocalProcess(Prompt):
         self._close()
 
     def used(self, usage: Usage) -> None:
-        if self.exit is not None:
-            self.exit = replace(self.exit, usage=usage)
+        self.exit = self.exit and replace(self.exit, usage=usage)
 
     def gone(self) -> None:
         self._wake()
@@ -326,10 +329,6 @@ class LocalProcess(Prompt):
             self._close()
 
     # What can be asked of it.
-
-    @property
-    def exit_code(self) -> int | None:
-        return None if self.exit is None else self.exit.code
 
     @property
     def running(self) -> bool:

@@ -36,6 +36,7 @@ class Stdin:
         "_finished",
         "_ids",
         "_ids_size",
+        "_last",
         "_limits",
         "_line",
         "_loop",
@@ -64,17 +65,25 @@ class Stdin:
         self._queued = 0
         # Who waits for room, with bytes and identifier.  Whoever is gone leaves at once, wherever it stands.
         self._line: OrderedDict[asyncio.Future[WriteStatus], tuple[bytes, str | None]] | None = None
+        # The place of the end of the input in that line: accepted already, as nobody waits for it.
+        self._last: asyncio.Future[WriteStatus] | None = None
 
     # Written down, and read again.
 
-    def suspend(self) -> tuple[StdinSnapshot, int | None]:
-        """Write it down and let go of it; give the descriptor, which stays open, unless it is closed."""
+    def snapshot(self) -> StdinSnapshot:
+        """Return what another object needs to go on: what was accepted, the end of the input included."""
+        queue = [bytes(data) for data in self._queue]
+        if self._last is not None and self._line and self._last in self._line:
+            queue.append(self._line[self._last][0])
+        return StdinSnapshot(tuple(queue), tuple(self._ids or ()), self._finished)
+
+    def let_go(self) -> int | None:
+        """Write no more, and return the descriptor for whoever goes on; None if it is closed."""
         fd, self._fd = self._fd, None
         if self._watched and fd is not None:
             self._poller.remove(fd)
         self._watched = False
-        queue = tuple(bytes(data) for data in self._queue)
-        return StdinSnapshot(queue, tuple(self._ids or ()), self._finished), fd
+        return fd
 
     def resume(self, snapshot: StdinSnapshot) -> None:
         """Go on where another one was written down; this one is new, and its descriptor the same."""
@@ -157,7 +166,7 @@ class Stdin:
         self._remember(write_id)
         if last:
             # In line behind those who wait: it must come after their bytes.
-            self._get_in_line(last, None)
+            self._last = self._get_in_line(last, None)
             self._admit()
             self._flush()
         self._close_if_done()

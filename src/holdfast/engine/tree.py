@@ -155,16 +155,19 @@ class Tree:
 
     # Written down, and read again.
 
-    def suspend(self) -> float | None:
-        """Let go of the child without ending it; give when its grace is over, if it has one."""
-        when = None if self._timer is None else self._timer.when()
+    @property
+    def killed_at(self) -> float | None:
+        """When its grace is over, if it has one."""
+        return None if self._timer is None else self._timer.when()
+
+    def let_go(self) -> None:
+        """Forget the child without ending it."""
         self._unwatch()
         self._cancel()
         if self._looking is not None:
             self._looking.end()
             self._looking = None
         self._child = NO_CHILD
-        return when
 
     def kill_at(self, when: float, on_over: Callable[[], None]) -> None:
         """Go on with a grace that began earlier."""

@@ -68,18 +68,21 @@ class Watchdog:
         if self._limits != Limits():
             self._arm("load", _GLANCE)
 
-    def suspend(self) -> WatchdogSnapshot:
-        """Write it down, and watch no more."""
-        self._watch.stop()
-        self._cancel()
+    def snapshot(self) -> WatchdogSnapshot:
+        """Return what another watchdog needs to go on."""
         was_given = self._process.writes != self._writes
         return WatchdogSnapshot(self._started, self._active, was_given, self._said)
+
+    def cancel(self) -> None:
+        """Watch no more.  The process goes on."""
+        self._watch.stop()
+        self._stop_timers()
 
     def _arm(self, what: str, seconds: float) -> None:
         on_time = {"wall": self._on_wall, "idle": self._on_idle, "load": self._on_load}[what]
         self._timers[what] = self._loop.call_later(max(0.0, min(seconds, _LONGEST)), on_time)
 
-    def _cancel(self) -> None:
+    def _stop_timers(self) -> None:
         for timer in self._timers.values():
             timer.cancel()
 
@@ -97,7 +100,7 @@ class Watchdog:
         pass
 
     def exited(self, seq: int, exit: Exit) -> None:  # noqa: A002  (what it is called everywhere)
-        self._cancel()
+        self._stop_timers()
 
     def closed(self, seq: int) -> None:
         pass

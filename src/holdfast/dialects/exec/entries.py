@@ -139,13 +139,13 @@ class Entry:
         if window is not None:
             window.release()
 
-    def suspend(self, deadline: float | None) -> EntrySnapshot:
-        """Write the entry down, and let go of it.  ``deadline`` is when it is forgotten."""
+    def snapshot(self, deadline: float | None) -> EntrySnapshot:
+        """Return what another entry of this process needs to go on.  ``deadline`` is when it is forgotten."""
         return EntrySnapshot(
             self.name,
             self.request,
             self.retention.unacknowledged,
-            None if self.window is None else self.window.suspend(),
+            None if self.window is None else self.window.snapshot(),
             deadline,
         )
 

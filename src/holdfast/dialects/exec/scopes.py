@@ -28,6 +28,32 @@ from holdfast.value import value
 
 from .entries import ArchivedEntry, Entry, EntrySnapshot, StartSummary
 
+Written = tuple[tuple[EntrySnapshot, HostedProcess], ...]
+"""Entries that were written down, each with its process."""
+
+
+@value
+class SessionSnapshot:
+    """A session, written down, with the processes in it."""
+
+    key: str
+    identity: Identity
+    """Whose it is."""
+    extended: bool
+    deadline: float | None
+    """When it is removed; None while a client has it."""
+    entries: Written
+    strays: tuple[HostedProcess, ...]
+
+
+@value
+class SharedSnapshot:
+    """The shared processes of one tenant, written down."""
+
+    identity: Identity
+    entries: Written
+    strays: tuple[HostedProcess, ...]
+
 
 class ProcessScope(Scope[Entry | ArchivedEntry]):
     """Processes by name, and whoever is notified of what they do.  Implements ``entries.Home``."""
@@ -72,6 +98,12 @@ class Session(ProcessScope):
         self.epoch = 0
         """Counts comings and goings, so that an old deadline is known to be one."""
 
+    def snapshot(self, deadline: float | None, entries: Written) -> SessionSnapshot:
+        """Return what another session needs to go on.  ``deadline`` is when it is removed."""
+        return SessionSnapshot(
+            self.key, self.tenant.identity, self.extended, deadline, entries, tuple(self.strays)
+        )
+
 
 class SharedProcesses(ProcessScope):
     """The processes that belong to no client, and that every client of one tenant sees beside its own.
@@ -94,6 +126,10 @@ class SharedProcesses(ProcessScope):
         self._seconds = limits.kept_seconds
         self._most_ended = limits.kept_ended
         self._ended: OrderedDict[str, float] = OrderedDict()
+
+    def snapshot(self, entries: Written) -> SharedSnapshot:
+        """Return what the shared processes of another endpoint need to go on."""
+        return SharedSnapshot(self.tenant.identity, entries, tuple(self.strays))
 
     def ended(self, name: str, now: float) -> Iterator[str]:
         """A process has closed; give those for which there is no room any more."""
@@ -286,24 +322,6 @@ class _Slice(Generic[T]):
     def __init__(self, begin: float) -> None:
         self.begin = self.deadline = begin
         self.items: deque[T] = deque()
-
-
-Written = tuple[tuple[EntrySnapshot, HostedProcess], ...]
-"""Entries that were written down, each with its process."""
-
-
-@value
-class SessionSnapshot:
-    """A session, written down, with the processes in it."""
-
-    key: str
-    identity: Identity
-    """Whose it is."""
-    extended: bool
-    deadline: float | None
-    """When it is removed; None while a client has it."""
-    entries: Written
-    strays: tuple[HostedProcess, ...]
 
 
 class Sessions:

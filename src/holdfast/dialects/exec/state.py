@@ -11,12 +11,22 @@ from holdfast.dialects.dialect import Client
 from holdfast.dialects.scope import Starting
 from holdfast.errors import LimitReached, SessionBusy
 from holdfast.model import Leftovers
-from holdfast.principal import Identity
+from holdfast.principal import Identity, principal_of
 from holdfast.value import value
 
 from .archive import Archive
 from .entries import ArchivedEntry, Entry, StartSummary
-from .scopes import Expiry, ProcessScope, Session, Sessions, SessionSnapshot, Tenant, Tenants, Written
+from .scopes import (
+    Expiry,
+    ProcessScope,
+    Session,
+    Sessions,
+    SessionSnapshot,
+    SharedSnapshot,
+    Tenant,
+    Tenants,
+    Written,
+)
 from .window import Retention, Window
 
 
@@ -40,15 +50,6 @@ class BodyRoom:
 
     def give(self, size: int) -> None:
         self.left += size
-
-
-@value
-class SharedSnapshot:
-    """The shared processes of one tenant, written down."""
-
-    identity: Identity
-    entries: Written
-    strays: tuple[HostedProcess, ...]
 
 
 @value
@@ -243,35 +244,27 @@ class ExecState:
 
     # Written down, and read again.
 
-    def suspend(self) -> EndpointSnapshot:
-        """Write everything down and let go of it: no process ends, and no timer fires after this.
-
-        The connections are gone.  Another endpoint goes on with ``resume``, as if this one
-        had only lost its connections.
-        """
-        self._disarm()
+    def snapshot(self) -> EndpointSnapshot:
+        """Return what another endpoint needs to go on, as if this one had only lost its connections."""
         expiries = self.sessions.deadlines()
         closed = self._archive.deadlines()
-        sessions = [
-            SessionSnapshot(
-                session.key,
-                session.tenant.identity,
-                session.extended,
-                expiries.get(session),
-                self._written(session, lambda name, key=session.key: closed.get((key, name))),  # type: ignore[misc]
-                tuple(session.strays.take()),
-            )
-            for session in self.sessions
-        ]
+        sessions = []
+        for session in self.sessions:
+            entries = self._written(session, lambda name, key=session.key: closed.get((key, name)))  # type: ignore[misc]
+            sessions.append(session.snapshot(expiries.get(session), entries))
         shared = [
-            SharedSnapshot(
-                tenant.identity,
-                self._written(tenant.shared, tenant.shared.deadline),
-                tuple(tenant.shared.strays.take()),
-            )
+            tenant.shared.snapshot(self._written(tenant.shared, tenant.shared.deadline))
             for tenant in self.tenants
         ]
         return EndpointSnapshot(tuple(sessions), tuple(shared))
+
+    def let_go(self) -> None:
+        """Leave everything to another endpoint.  No process ends, and no timer fires after this."""
+        self._disarm()
+        for home in (*self.sessions, *(tenant.shared for tenant in self.tenants)):
+            for entry in home.entries:
+                if entry.window is not None:
+                    entry.window.let_go()
 
     def _written(self, home: ProcessScope, deadline: Callable[[str], float | None]) -> Written:
         found = []
@@ -279,7 +272,7 @@ class ExecState:
             if isinstance(entry, ArchivedEntry):
                 entry = self._archive.restore(home, entry)
             if isinstance(entry, Entry):
-                found.append((entry.suspend(deadline(entry.name)), entry.process))
+                found.append((entry.snapshot(deadline(entry.name)), entry.process))
         return tuple(found)
 
     def resume(self, snapshot: EndpointSnapshot) -> None:
@@ -287,15 +280,19 @@ class ExecState:
         now = self.loop.time()
         closed: list[tuple[float, ProcessScope, Entry]] = []
         for session in sorted(snapshot.sessions, key=lambda one: (one.deadline is None, one.deadline)):
-            tenant = self.tenants.resume(session.identity, self.backend)
+            tenant = self._tenant(session.identity)
             home = self.sessions.resume(session, tenant, now)
             closed += self._read(home, session.entries, session.strays)
         for shared in snapshot.shared:
-            tenant = self.tenants.resume(shared.identity, self.backend)
+            tenant = self._tenant(shared.identity)
             closed += self._read(tenant.shared, shared.entries, shared.strays)
         for deadline, scope, entry in sorted(closed, key=lambda one: one[0]):
             self._archive.resume(scope, entry, deadline)
         self._arm()
+
+    def _tenant(self, identity: Identity) -> Tenant:
+        """The tenant of that identity; what its ended processes retain counts on its principal's account."""
+        return self.tenants.resume(identity, self.backend.on_behalf_of(principal_of(identity)))
 
     def _read(
         self, home: ProcessScope, entries: Written, strays: Iterable[HostedProcess]

@@ -117,10 +117,13 @@ class Window:
 
     # Written down, and read again.
 
-    def suspend(self) -> WindowSnapshot:
-        """Write the window down, and count no more.  The valve stays as it is."""
-        self._stop()
+    def snapshot(self) -> WindowSnapshot:
+        """Return what another window of the same process needs to go on."""
         return WindowSnapshot(self.acknowledged, self.room, self._used, self._is_released)
+
+    def let_go(self) -> None:
+        """Count no more.  The valve stays as it is."""
+        self._stop()
 
     def resume(self, snapshot: WindowSnapshot, process: HostedProcess) -> None:
         """Go on where another window of the same process has stopped; this one is new."""

@@ -12,6 +12,7 @@ from holdfast.dialects.exec.entries import Entry, StartSummary
 from holdfast.dialects.exec.methods import METHODS
 from holdfast.errors import SessionBusy
 from holdfast.model import Leftovers
+from holdfast.principal import ANYBODY, Principal
 from tests.fakes.dialects import FakeBackend, FakeClient, FakeProcess, HandLoop
 from tests.fakes.exec_talk import INITIALIZED
 
@@ -354,3 +355,29 @@ async def test_the_close_ends_every_session_and_every_timer() -> None:
 
     assert (len(scene.endpoint.sessions), scene.loop.timers) == (0, [])
     assert [process.calls[-1] for process in processes] == [ENDED] * 2
+
+
+# Written down, and read again.
+
+
+async def test_what_a_principal_has_kept_is_resumed_on_its_own_account() -> None:
+    """Its ended processes are charged there, and are given back there when they are forgotten."""
+
+    class Accounts(FakeBackend):
+        def __init__(self) -> None:
+            super().__init__()
+            self.principals: list[Principal] = []
+
+        def on_behalf_of(self, principal: Principal, peer: str = "") -> FakeBackend:
+            self.principals.append(principal)
+            return self
+
+    first = Scene()
+    await first.begun(FakeClient(principal=Principal("ann", "issuer")))
+    await first.begun()
+    accounts = Accounts()
+
+    ExecEndpoint(accounts, METHODS, loop=first.loop.loop, limits=LIMITS).resume(first.endpoint.snapshot())
+
+    # Once for the session of each, and once for what each shares.
+    assert accounts.principals == 2 * [Principal("ann", "issuer"), ANYBODY]
