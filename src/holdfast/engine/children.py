@@ -40,6 +40,10 @@ class Child(Protocol):
         """The descriptors of the outputs, for the engine to read and to close.  They do not block."""
 
     @property
+    def is_held(self) -> bool:
+        """Whether its shim holds its files, so that it outlives this server."""
+
+    @property
     def limits(self) -> EnforcedLimits:
         """The limits of the tree, and who keeps them."""
 
@@ -152,6 +156,7 @@ class _NoChild:
     pid = -1
     stdin = None
     outputs = ()
+    is_held = False
     limits = NO_LIMITS
     confined_command = None
 

@@ -13,6 +13,7 @@ import errno
 import fcntl
 import os
 import termios
+from collections.abc import Callable, Iterable, Iterator
 from typing import Protocol
 
 from holdfast.backend import Valve
@@ -39,6 +40,38 @@ _F_SETPIPE_SZ = 1031
 
 _PACE = 0.001
 """How long small pieces gather, and how close together they must come on average to be a run."""
+
+
+Take = Callable[[int, Stream], "bytes | None"]
+"""Takes what a child has written to a descriptor: empty at the end, None when there is nothing now."""
+
+
+def read(fd: int, stream: Stream) -> bytes | None:
+    """Read what there is, once."""
+    try:
+        data = os.read(fd, READ_SIZE)
+    except BlockingIOError:
+        return None
+    except OSError as error:
+        if error.errno == errno.EIO:  # How a terminal says that everybody has closed it.
+            return b""
+        return None  # For want of memory, say: the poller tells again.
+    return _gather(fd, data) if stream is Stream.PTY and len(data) >= _SMALL - 1 else data
+
+
+def _gather(fd: int, data: bytes) -> bytes:
+    """A terminal gives at most 4 KiB per read: join what is there to one chunk."""
+    pieces, total = [data], len(data)
+    while total <= READ_SIZE - _SMALL:
+        try:
+            data = os.read(fd, READ_SIZE - total)
+        except OSError:
+            break  # Empty, or at its end, which the next read tells again.
+        if not data:
+            break
+        pieces.append(data)
+        total += len(data)
+    return b"".join(pieces)
 
 
 class Speaker(Protocol):
@@ -84,6 +117,7 @@ class Output:
         "_run",
         "_since",
         "_speaker",
+        "_take",
         "_watched",
         "_widened",
         "_writes",
@@ -91,11 +125,19 @@ class Output:
     )
 
     def __init__(
-        self, stream: Stream, fd: int, speaker: Speaker, *, loop: asyncio.AbstractEventLoop, poller: Poller
+        self,
+        stream: Stream,
+        fd: int,
+        speaker: Speaker,
+        *,
+        loop: asyncio.AbstractEventLoop,
+        poller: Poller,
+        take: Take = read,
     ) -> None:
         self.stream = stream
         self._fd = fd
         self._speaker = speaker
+        self._take = take
         self._loop = loop
         self._poller = poller
         self._run = 0
@@ -116,7 +158,7 @@ class Output:
                 self.pause()
                 valve.wait(self.resume)
                 return
-        data = self._read()
+        data = self._take(self._fd, self.stream)
         if data:
             if self._hung_up:
                 self._set_hung_up(False)
@@ -148,40 +190,12 @@ class Output:
         for _ in range(_RUSH - 1):
             if not all(valve.is_open for valve in self._speaker.valves):
                 return
-            data = self._read()
+            data = self._take(self._fd, self.stream)
             if not data:
                 return  # Nothing now, or the end: the poller tells again.
             self._speaker.said(self.stream, data)
             if len(data) < READ_SIZE or self._fd < 0:
                 return
-
-    def _read(self) -> bytes | None:
-        """What there is, empty at the end, None when there is nothing now."""
-        try:
-            data = os.read(self._fd, READ_SIZE)
-        except BlockingIOError:
-            return None
-        except OSError as error:
-            if error.errno == errno.EIO:  # How a terminal says that everybody has closed it.
-                return b""
-            return None  # For want of memory, say: the poller tells again.
-        if self.stream is Stream.PTY and len(data) >= _SMALL - 1:
-            return self._gather(data)
-        return data
-
-    def _gather(self, data: bytes) -> bytes:
-        """A terminal gives at most 4 KiB per read: join what is there to one chunk."""
-        pieces, total = [data], len(data)
-        while total <= READ_SIZE - _SMALL:
-            try:
-                data = os.read(self._fd, READ_SIZE - total)
-            except OSError:
-                break  # Empty, or at its end, which the next read tells again.
-            if not data:
-                break
-            pieces.append(data)
-            total += len(data)
-        return b"".join(pieces)
 
     def _pace(self, size: int) -> None:
         """After a run of small pieces in quick succession, let them gather for a moment.
@@ -248,7 +262,7 @@ class Output:
             return
         left = _DRAIN_MOST if self.stream is Stream.PTY else self._waiting()
         while left > 0 and self._fd >= 0:
-            data = self._read()
+            data = self._take(self._fd, self.stream)
             if not data:
                 break
             self._speaker.said(self.stream, data)
@@ -278,6 +292,7 @@ class Output:
     def mute(self) -> None:
         """Read on, so that nobody waits or fails, and pass nothing on."""
         self._speaker = _Unheard(self._speaker)
+        self._take = read  # Whatever keeps what is taken gets no more.
 
     def let_go(self) -> tuple[Stream, int]:
         """Read no more, and return the descriptor for whoever goes on."""
@@ -291,3 +306,67 @@ class Output:
             self.pause()
             os.close(self._fd)
             self._fd = -1
+
+
+class Outputs:
+    """The outputs of one child that are not at their end."""
+
+    __slots__ = ("_open",)
+
+    def __init__(self, outputs: Iterable[Output] = ()) -> None:
+        self._open = tuple(outputs)
+
+    def __bool__(self) -> bool:
+        return bool(self._open)
+
+    def __iter__(self) -> Iterator[Output]:
+        return iter(self._open)
+
+    def remove(self, output: Output) -> None:
+        """This one is at its end, and closed."""
+        self._open = tuple(other for other in self._open if other is not output)
+
+    def resume(self) -> None:
+        """Read on, whatever held them up."""
+        for output in self._open:
+            output.resume()
+
+    def expect_end(self) -> None:
+        """The child has ended: see ``Output.expect_end``."""
+        for output in self._open:
+            output.expect_end()
+
+    def finish(self) -> None:
+        """The child has ended: pass on what it wrote."""
+        for output in self._open:
+            output.finish()
+
+    def drain(self) -> None:
+        """Pass on what was written up to now: see ``Output.drain``."""
+        for output in self._open:
+            output.drain()
+
+    def mute(self) -> None:
+        """Read on, and pass nothing on."""
+        for output in self._open:
+            output.mute()
+
+    def resize(self, size: Size) -> None:
+        """Give a terminal another size."""
+        for output in self._open:
+            output.resize(size)
+
+    def end_of_input(self) -> bytes:
+        """What to write to a terminal so that its reader sees the end."""
+        return b"".join(output.end_of_input() for output in self._open)
+
+    def let_go(self) -> tuple[tuple[Stream, int], ...]:
+        """Read no more, and return the descriptors for whoever goes on."""
+        outputs, self._open = self._open, ()
+        return tuple(output.let_go() for output in outputs)
+
+    def close(self) -> None:
+        """Give up all descriptors."""
+        outputs, self._open = self._open, ()
+        for output in outputs:
+            output.close()

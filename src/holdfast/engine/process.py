@@ -42,14 +42,15 @@ from holdfast.value import replace
 
 from .children import Child
 from .ended import pack
+from .journal import NO_JOURNAL, Journal
 from .life import FORGOTTEN, Descriptors, Owner, ProcessSnapshot, State, end_of, may_become
 from .looking import Looks
-from .output import Output
+from .output import Output, Outputs
 from .ring import Ring, is_news, page
 from .stdin import Stdin
 from .tree import GONE, Tree
 from .watchdog import Watchdog
-from .watches import LocalWatch, Waiting, notify
+from .watches import LocalWatch, Waiting, notify, wait_for_one
 
 
 class LocalProcess(Prompt):
@@ -71,6 +72,7 @@ class LocalProcess(Prompt):
         "_watchdog",
         "_watches",
         "exit",
+        "journal",
         "pid",
         "tree",
         "valves",
@@ -88,12 +90,14 @@ class LocalProcess(Prompt):
         limits: EngineLimits,
         owner: Owner,
         terms: ProcessTerms = PLAIN,
+        journal: Journal = NO_JOURNAL,
         snapshot: ProcessSnapshot | None = None,
     ) -> None:
         """``child`` runs, and the poller watches it, unless ``snapshot`` is of one whose tree is gone."""
         self.pid = child.pid
         self.exit: Exit | None = None
         self._ring = ring
+        self.journal = journal
         self._loop = loop
         self._owner = owner
         self._terms = terms
@@ -106,8 +110,10 @@ class LocalProcess(Prompt):
         self._drain_timer: asyncio.TimerHandle | None = None
         self._stdin: Stdin | None = None
         if child.stdin is not None or (snapshot is not None and snapshot.stdin is not None):
-            self._stdin = Stdin(child.stdin, loop=loop, poller=poller, limits=limits)
-        self._outputs = tuple(Output(*opened, self, loop=loop, poller=poller) for opened in child.outputs)
+            self._stdin = journal.open_stdin(child.stdin, loop=loop, poller=poller, limits=limits)
+        self._outputs = Outputs(
+            Output(*opened, self, loop=loop, poller=poller, take=journal.take) for opened in child.outputs
+        )
         self._terminal = any(stream is Stream.PTY for stream, _ in child.outputs)
         child.hand_over()
         heard_exit = snapshot is not None and snapshot.exit is not None
@@ -145,11 +151,10 @@ class LocalProcess(Prompt):
             if part is not None:
                 part.cancel()
         self.tree.let_go()
-        outputs, self._outputs = self._outputs, ()
         for watch in self._watches:
             watch.stop()
         stdin = None if self._stdin is None else self._stdin.let_go()
-        return Descriptors(stdin, tuple(output.let_go() for output in outputs))
+        return Descriptors(stdin, self._outputs.let_go())
 
     def _resume(self, snapshot: ProcessSnapshot) -> None:
         """What was so before, and what had begun: a kill, a grace, a wait for the output of others."""
@@ -158,11 +163,10 @@ class LocalProcess(Prompt):
         self._terminal = snapshot.terminal
         if self._stdin is not None and snapshot.stdin is not None:
             self._stdin.resume(snapshot.stdin)
-        for output in self._outputs:
-            if self._cause is not None and self._cause.kind is Kind.OUTPUT_LIMIT:
-                output.mute()
-            if self.exit is not None:
-                output.expect_end()
+        if self._cause is not None and self._cause.kind is Kind.OUTPUT_LIMIT:
+            self._outputs.mute()
+        if self.exit is not None:
+            self._outputs.expect_end()
         if self._state is State.KILLED:
             self.tree.kill()  # Perhaps again: an order that was sent twice does no harm.
         elif snapshot.kill_at is not None:
@@ -187,25 +191,26 @@ class LocalProcess(Prompt):
 
     # The end.
 
+    @property
+    def has_outputs(self) -> bool:
+        return bool(self._outputs)
+
     def must_wait(self) -> bool:
         """Whether the news of the exit has to wait for a watcher."""
-        if self._state is not State.KILLED:
-            for valve in self.valves:
-                if not valve.is_open:
-                    valve.wait(self.tree.resume)
-                    return True
-        return False
+        return self._state is not State.KILLED and wait_for_one(self.valves, self.tree.resume)
 
     def exited(self, report: Report) -> None:
-        """First what it said, then its end."""
-        for output in self._outputs:
-            output.finish()
+        """First what it said, then its end.  It may have left others who write to its outputs."""
+        self._outputs.finish()
         end = end_of(report, self._cause, self.tree, self._ring)
         # Of a lost process, whoever is left is out of our sight: nobody is waited for.
         waits = report.news is not News.LOST and self._state is not State.KILLED
         if waits and self._outputs:
             end = replace(end, held_by=self.tree.holders(self._outputs, self._on_held))
-        self._exit(end, waits=waits)
+        self._exit(end, self._terms.drain if waits and self._outputs else None)
+        if not waits:
+            self._outputs.close()
+        self._close_if_done()
 
     def _on_held(self, holders: Sequence[int]) -> None:
         """Who holds the output, of a tree that was too large to be looked at before the exit was told."""
@@ -213,7 +218,7 @@ class LocalProcess(Prompt):
 
     def ended(self, output: Output) -> None:
         """One output is at its end."""
-        self._outputs = tuple(other for other in self._outputs if other is not output)
+        self._outputs.remove(output)
         notify(self._watches, lambda watcher: watcher.ended(output.stream))
         self._close_if_done()
 
@@ -222,22 +227,20 @@ class LocalProcess(Prompt):
         assert may_become(self._state, state)
         self._state = state
 
-    def _exit(self, end: Exit, *, waits: bool) -> None:
-        """The process has ended.  ``waits`` if others may still write to its outputs."""
+    def _exit(self, end: Exit, drain: float | None) -> None:
+        """Number the exit, write it down, and tell everybody."""
         self._move(State.EXITED)
         self._seq += 1
         if self._stdin is not None:
             self._stdin.close()
         self.exit = end
         self._watchdog = None
+        if drain is not None:
+            self._drain_timer = self._loop.call_later(drain, self._on_drained)
+        self.journal.exited(self._seq, end, drain)
         self._owner.exited(self)
         notify(self._watches, lambda watcher: watcher.exited(self._seq, end))
         self._wake()
-        if not waits:
-            self._close_outputs()
-        elif self._outputs and self._terms.drain is not None:
-            self._drain_timer = self._loop.call_later(self._terms.drain, self._on_drained)
-        self._close_if_done()
 
     def _close_if_done(self) -> None:
         """Close an exited process that has no output left."""
@@ -245,6 +248,7 @@ class LocalProcess(Prompt):
             return
         self._move(State.CLOSED)
         self._seq += 1
+        self.journal.closed(self._seq)
         notify(self._watches, lambda watcher: watcher.closed(self._seq))
         self._wake()
         self._set_watches(())  # Nothing follows; what is kept of a closed process should be small.
@@ -253,6 +257,7 @@ class LocalProcess(Prompt):
         if self._drain_timer is not None:
             self._drain_timer.cancel()
         self._drain_timer, self._terms = None, PLAIN
+        self.tree.outputs_ended()
         self._owner.closed(self)
 
     def _on_drained(self) -> None:
@@ -266,18 +271,14 @@ class LocalProcess(Prompt):
     def gone(self) -> None:
         self._wake()
         self.tree = GONE  # What is kept of an ended process should be small.
+        self.journal.gone()
         self._owner.gone(self)
 
     def _close(self) -> None:
         """Wait no longer for the output of an exited process."""
         if self._state is State.EXITED:
-            self._close_outputs()
+            self._outputs.close()
             self._close_if_done()
-
-    def _close_outputs(self) -> None:
-        outputs, self._outputs = self._outputs, ()
-        for output in outputs:
-            output.close()
 
     def signal_now(self, number: int, *, tree: bool = False) -> None:
         self.tree.signal(number, all_of_it=tree)
@@ -296,11 +297,11 @@ class LocalProcess(Prompt):
         if running and self._cause is None:
             self._cause = cause
             if cause.kind is Kind.OUTPUT_LIMIT:
-                for output in self._outputs:
-                    output.mute()
+                self._outputs.mute()
         if grace <= 0 or self._state is State.KILLED:
             self.kill()
         else:
+            self.journal.ending(self._cause, self._loop.time() + grace)
             if self._state is State.RUNNING:
                 self._move(State.STOPPING)
             self.tree.stop(grace, self.kill)
@@ -308,6 +309,7 @@ class LocalProcess(Prompt):
 
     def kill(self) -> None:
         """End the tree now."""
+        self.journal.ending(self._cause, self._loop.time())
         self.tree.kill()
         if self._state in (State.RUNNING, State.STOPPING):
             self._move(State.KILLED)
@@ -319,6 +321,8 @@ class LocalProcess(Prompt):
         for watch in self._watches:
             watch.stop()
         self._ring.close()
+        self._outputs.mute()
+        self.journal.forgotten()
         if self.exit is None:
             self.end_for(FORGOTTEN)
         elif leftovers is Leftovers.END:
@@ -365,8 +369,7 @@ class LocalProcess(Prompt):
 
     def _go_on(self) -> None:
         """Read on, whatever held us up; a valve that is still shut holds us up again."""
-        for output in self._outputs:
-            output.resume()
+        self._outputs.resume()
         self.tree.resume()
 
     def try_read(self, *, after: int = 0, limit: int | None = None, wait: float = 0.0) -> Page | None:
@@ -420,21 +423,19 @@ class LocalProcess(Prompt):
         if self._stdin is None:
             return WriteStatus.STDIN_CLOSED
         # A pipe tells its reader by being closed, a terminal by a character.
-        last = b"".join(output.end_of_input() for output in self._outputs) if self._terminal else b""
+        last = self._outputs.end_of_input() if self._terminal else b""
         return self._stdin.finish(last, write_id)
 
     def resize_now(self, size: Size) -> None:
         if not self._terminal:
             raise NoTerminal
-        for output in self._outputs:
-            output.resize(size)
+        self._outputs.resize(size)
 
     def look_at_holders(self, tell: Callable[[bool], None]) -> None:
         self.tree.pulse(self._outputs, tell)
 
     def drain(self) -> None:
-        for output in self._outputs:
-            output.drain()
+        self._outputs.drain()
 
     def retain(self, limit: int) -> None:
         self._ring.limit = limit

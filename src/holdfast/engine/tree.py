@@ -42,6 +42,10 @@ class File(Protocol):
 class Root(Protocol):
     """The process that a tree belongs to."""
 
+    @property
+    def has_outputs(self) -> bool:
+        """Whether somebody may still write to its outputs, or has written what was not read."""
+
     def must_wait(self) -> bool:
         """Whether the news of its exit has to wait; then ``Tree.resume`` is called later."""
 
@@ -63,6 +67,7 @@ class Tree:
 
     __slots__ = (
         "_child",
+        "_empty",
         "_heard_exit",
         "_looking",
         "_looks",
@@ -92,6 +97,7 @@ class Tree:
         self._looks = looks
         self._looking: Looking | None = None
         self._heard_exit = heard_exit
+        self._empty = False
         self._watched = True
         self._timer: asyncio.TimerHandle | None = None
         self.survivors: Sequence[int] | None = None
@@ -109,18 +115,19 @@ class Tree:
             return  # The poller spoke of a descriptor that had this number before.
         lost = report.news is News.LOST
         if report.news is News.EXITED or (lost and not self._heard_exit):
-            self._heard_exit = True
-            gone = lost or report.alone
-            if not gone:
-                # First: somebody of the tree may wait for the command to be reaped.
-                self._child.release()
-            self._root.exited(report)
-            if gone:
+            # First, because what is written down of the exit must be there before the shim may forget it.
+            if not self._heard_exit:
+                self._heard_exit = True
+                self._root.exited(report)
+            # Here again if the shim has said it again, to a server that goes on after another.
+            if lost or report.alone:
                 self._let_go(lost=lost)
+            else:
+                self._child.release()
         elif report.news is News.SURVIVORS:
             self.survivors = report.pids
             self._root.survived()
-        else:
+        elif lost or report.news is News.EMPTY:
             if report.usage is not None:
                 self._root.used(report.usage)
             self._let_go(lost=lost)
@@ -136,8 +143,19 @@ class Tree:
             self._watched = False
             self._poller.remove(self._child.fileno())
 
+    def outputs_ended(self) -> None:
+        """Nothing of what its shim holds is needed any more, once nobody is left."""
+        if self._empty:
+            self._let_go(lost=False)
+
     def _let_go(self, *, lost: bool) -> None:
         """Nobody is left.  What ``Root.gone`` sees is the last news."""
+        if not lost and self._child.is_held and self._root.has_outputs:
+            # The shim holds what was written and is not read yet, for a server that goes on after this one.
+            self._empty, self.survivors = True, ()
+            self._cancel()
+            self._root.survived()
+            return
         self._unwatch()
         self._cancel()
         sending = False
@@ -177,7 +195,8 @@ class Tree:
 
     @property
     def gone(self) -> bool:
-        return self._child is NO_CHILD
+        """Whether nobody is left of it."""
+        return self._empty or self._child is NO_CHILD
 
     @property
     def limits(self) -> Limits:
@@ -310,6 +329,7 @@ def _gone() -> Tree:
     tree = Tree.__new__(Tree)
     tree._child = NO_CHILD
     tree._heard_exit = True
+    tree._empty = False
     tree._looking = None
     tree._timer = None
     tree._watched = False

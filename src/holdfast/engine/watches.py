@@ -49,6 +49,15 @@ def notify(watches: Iterable[LocalWatch], call: Callable[[Watcher], None]) -> No
             watch.fail()
 
 
+def wait_for_one(valves: Iterable[Valve], resume: Callable[[], None]) -> bool:
+    """Whether one of the valves is shut; then ``resume`` is called when it opens."""
+    for valve in valves:
+        if not valve.is_open:
+            valve.wait(resume)
+            return True
+    return False
+
+
 class _Nobody:
     """The watcher of a watch that was stopped."""
 

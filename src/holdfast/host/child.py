@@ -33,6 +33,9 @@ class ShimChild:
     ``outputs``, and closes them; ``close`` ends everything else.
     """
 
+    is_held = False
+    """Whether the shim holds the files of the command, so that it outlives this server."""
+
     __slots__ = (
         "_before_us",
         "_explain",
