@@ -17,15 +17,25 @@ WIDTH = 120
 
 PREFIXES = {
     orders.OrderKind: "ORDER",
+    orders.Place: "PLACE",
     orders.StartFlag: "START",
     orders.ReleaseFlag: "RELEASE",
     orders.News: "REPORT",
+    orders.StateFlag: "STATE",
     orders.ExitFlag: "EXIT",
     orders.StartStage: "STAGE",
 }
 """What the names of the members of each class begin with in C, where all names are in one place."""
 
-STRUCTS = {"order": "ORDER_FIELDS", "limit": "LIMIT_FIELDS", "report": "REPORT_FIELDS"}
+TAGS: dict[type, str] = {orders.Place: "held_place"}
+"""The tags of enumerations whose own names mean something else in C."""
+
+STRUCTS = {
+    "order": "ORDER_FIELDS",
+    "limit": "LIMIT_FIELDS",
+    "report": "REPORT_FIELDS",
+    "state": "STATE_FIELDS",
+}
 """The name of each layout in C, and in Python."""
 
 TYPES = {"I": "uint32_t", "i": "int32_t", "Q": "uint64_t"}
@@ -56,12 +66,12 @@ def numbers() -> Iterator[str]:
 
 
 def enumeration(kind: type, prefix: str) -> str:
-    """An enum in C; a member whose value is 0 is never sent, and left out."""
+    """An enum in C; news whose value is 0 are never sent, and left out."""
     (node,) = [each for each in TEXTS.body if isinstance(each, ast.ClassDef) and each.name == kind.__name__]
     texts = dict(described(node.body))
-    lines = [comment(ast.get_docstring(node) or ""), f"enum {snake(kind.__name__)} {{"]
+    lines = [comment(ast.get_docstring(node) or ""), f"enum {TAGS.get(kind, snake(kind.__name__))} {{"]
     for name, number in members(kind):
-        if number:
+        if number or kind is not orders.News:
             if name in texts:
                 lines.append(comment(texts[name], indent="    "))
             lines.append(f"    {prefix}_{name} = {number},")

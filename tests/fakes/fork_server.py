@@ -32,6 +32,7 @@ _FORGOTTEN = 200  # The number of a descriptor.
 
 ORDER = orders._ORDER
 START, RELEASE, KILL, SIGNAL = OrderKind.START, OrderKind.RELEASE, OrderKind.KILL, OrderKind.SIGNAL
+ASK, HOLD, DROP, GONE = OrderKind.ASK, OrderKind.HOLD, OrderKind.DROP, OrderKind.GONE
 QUIETLY = ReleaseFlag.QUIETLY
 TERMINAL, SEARCH = StartFlag.TERMINAL, StartFlag.SEARCH
 IN_FILE, HAS_STDIN = StartFlag.IN_FILE, StartFlag.HAS_STDIN
@@ -87,13 +88,15 @@ def order(
     counts: Sequence[int] = (0, 0, 0, 0),
     size: int = 0,
     sandbox: Sequence[int] = (0, 0, 0),
+    hold: int = 0,
+    key: int = 0,
 ) -> bytes:
     """The head of an order.
 
     The counts are of arguments, variables, limits and groups; those of a sandbox
     of the bytes of its filter, of masks and of rules.
     """
-    return ORDER.pack(what, flags, *counts, size, *sandbox)
+    return ORDER.pack(what, flags, *counts, size, *sandbox, hold, 0, key)
 
 
 def sh(script: str) -> tuple[str, str, str]:

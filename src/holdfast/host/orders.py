@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import os
 import struct
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from enum import Enum
 from typing import TYPE_CHECKING
 
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from .sandbox.confinement import Confinement
 
 
-VERSION = 3
+VERSION = 4
 """Of these messages; the first byte that a fork server sends.
 
 A program that was compiled from another version would take one path for another, and write to it.
@@ -42,7 +42,10 @@ OP_MOST = 16
 SUBJECT_MOST = 1024
 """Bytes of what it was denied on."""
 
-BOUNDS = ("INLINE_MOST", "SURVIVORS_MOST", "DENIALS_MOST", "OP_MOST", "SUBJECT_MOST")
+PLACES_MOST = 5
+"""Places for descriptors that a shim holds."""
+
+BOUNDS = ("INLINE_MOST", "SURVIVORS_MOST", "DENIALS_MOST", "OP_MOST", "SUBJECT_MOST", "PLACES_MOST")
 """Those of the numbers above that the other side keeps to."""
 
 
@@ -57,6 +60,32 @@ class OrderKind:
     """Kill the whole tree."""
     SIGNAL = 4
     """Send the signal whose number is in ``flags`` to the command's group."""
+    ASK = 5
+    """Report STATE, with ``flags`` in its ``asked``, and then again all that was reported of the command."""
+    HOLD = 6
+    """Hold the descriptor that comes too; ``flags`` is its place."""
+    DROP = 7
+    """Close what is held in the places whose bits are set in ``flags``."""
+    GONE = 8
+    """The server has died: kill the whole tree of a command that has no key."""
+
+
+class Place:
+    """What a descriptor is to the server that a shim holds for it.
+
+    All but CURSOR belong to the command, and are closed when the shim is free again.
+    """
+
+    STDIN = 0
+    """The pipe to the command's standard input."""
+    STDOUT = 1
+    """The pipe from its standard output, or its terminal."""
+    STDERR = 2
+    """The pipe from its standard error."""
+    CURSOR = 3
+    """How far the output was taken; it belongs to the shim."""
+    STDIN_CURSOR = 4
+    """How far the input was written."""
 
 
 class StartFlag:
@@ -106,12 +135,16 @@ ORDER_FIELDS = (
     ("filter", "I", "bytes of the filter of system calls"),
     ("masks", "I", "directories that exist only for the sandbox to mount on"),
     ("rules", "I", "rules of the sandbox, for the witness"),
+    ("hold", "I", "places of the descriptors to hold, a bit each"),
+    ("spare_word", "I", ""),
+    ("key", "Q", "a number never used twice; 0: the command ends with the server"),
 )
 """The head of an order.
 
 With START there follow the limits, the filter, and texts that each end with a NUL: the
 directory of the command, its control groups, its program, where to search for that,
-bubblewrap, masks, rules, arguments, variables.
+bubblewrap, masks, rules, arguments, variables.  The descriptors are the standard files,
+what the sandbox needs, what is to be held in the sequence of the places, the file.
 """
 
 LIMIT_FIELDS = (
@@ -142,6 +175,21 @@ class News(Enum):
 
     All denials come just before EXITED.
     """
+    STATE = 7
+    """Answers ASK: ``value`` is the pid of the command, or 0 without one, ``detail`` a bit for each place.
+
+    ``shim`` is the pid of the shim.  What else there is to say follows, with what is held in
+    the sequence of the places.
+    """
+
+
+class StateFlag:
+    """What a shim was told about its command."""
+
+    RELEASED = 1
+    """That its pid is no longer needed."""
+    KILLED = 2
+    """To kill its tree."""
 
 
 class ExitFlag:
@@ -183,12 +231,20 @@ REPORT_FIELDS = (
 )
 """The head of a report."""
 
+STATE_FIELDS = (
+    ("key", "Q", "that of the command; 0 if it has none"),
+    ("asked", "I", "the number that came with ASK"),
+    ("flags", "I", "StateFlag"),
+)
+"""What follows the head of STATE."""
+
 
 def _layout(fields: Sequence[tuple[str, str, str]]) -> struct.Struct:
     return struct.Struct("".join(code for _, code, _ in fields))
 
 
 _ORDER, _LIMIT, _REPORT = _layout(ORDER_FIELDS), _layout(LIMIT_FIELDS), _layout(REPORT_FIELDS)
+_STATE = _layout(STATE_FIELDS)
 _PID = struct.Struct("i")
 
 REPORT_MOST = _REPORT.size + max(OP_MOST + SUBJECT_MOST, SURVIVORS_MOST * _PID.size)
@@ -203,9 +259,9 @@ class Report:
     value: int = 0
     """A pid, an error number, an exit code or the number of a signal; ``news`` says which."""
     detail: int = 0
-    """A ``StartStage`` with ``FAILED``, the bits of ``ExitFlag`` with ``EXITED``."""
+    """A ``StartStage`` with ``FAILED``, the bits of ``ExitFlag`` with ``EXITED``, places with ``STATE``."""
     shim: int = 0
-    """The pid of the shim, with ``STARTED``."""
+    """The pid of the shim, with ``STARTED`` and ``STATE``."""
     usage: Usage | None = None
     pids: Sequence[int] = ()
     """The survivors of a kill, with ``SURVIVORS``."""
@@ -218,6 +274,8 @@ class Report:
         if what == News.DENIAL.value:
             op, _, subject = data[_REPORT.size :].partition(b"\0")
             return Report(News.DENIAL, denial=Denial(os.fsdecode(op), os.fsdecode(subject), value))
+        if what == News.STATE.value:
+            return Report(News.STATE, value, detail, shim)
         pids = [pid for (pid,) in _PID.iter_unpack(data[_REPORT.size :])]
         return Report(News(what), value, detail, shim, Usage(user, system, peak * 1024), pids)
 
@@ -241,6 +299,43 @@ LOST = Report(News.LOST)
 
 
 @value
+class StateReport:
+    """What a shim reports of itself when it is asked."""
+
+    pid: int
+    """The pid of the command, or of what is starting it in a sandbox; 0 if the shim has no command."""
+    shim: int
+    """The pid of the shim."""
+    key: int
+    """The key of the command; 0 if it has none, and ends with the server that started it."""
+    places: tuple[int, ...]
+    """The places in which the shim holds a descriptor, in the sequence in which the descriptors come."""
+    asked: int
+    """The number that came with the question."""
+    released: bool
+    """Whether the shim was told that the pid is no longer needed."""
+    killed: bool
+    """Whether the shim was told to kill the tree.  It takes no other command then."""
+
+    @staticmethod
+    def read(data: bytes) -> StateReport | None:
+        """Return the report in a message of a shim; None if it is another report."""
+        what, pid, detail, shim, *_ = _REPORT.unpack_from(data)
+        if what != News.STATE.value:
+            return None
+        key, asked, flags = _STATE.unpack_from(data, _REPORT.size)
+        return StateReport(
+            pid,
+            shim,
+            key,
+            tuple(place for place in range(PLACES_MOST) if detail >> place & 1),
+            asked,
+            released=bool(flags & StateFlag.RELEASED),
+            killed=bool(flags & StateFlag.KILLED),
+        )
+
+
+@value
 class StartOrder:
     """An order to start a command, in the form that a shim needs."""
 
@@ -260,11 +355,16 @@ class StartOrder:
     """Directories of control groups that the command enters."""
     confinement: Confinement | None = None
     """What keeps the command in its sandbox, if it runs in one."""
+    key: int = 0
+    """A number that no other command has; with 0 the command ends when the server dies."""
 
-    def encode(self) -> tuple[bytes, bytes]:
+    def encode(self, hold: int = 0) -> tuple[bytes, bytes]:
         """Return the head of the message, and the body.
 
         A body that is too long for a message goes into a file, and the head has ``StartFlag.IN_FILE``.
+
+        Args:
+            hold: A bit for the place of each descriptor that the shim is to hold.
         """
         texts = [self.cwd]
         flags = StartFlag.HAS_STDIN if self.stdin else 0
@@ -292,7 +392,7 @@ class StartOrder:
         if len(body) > INLINE_MOST:
             flags |= StartFlag.IN_FILE
         counts = len(self.argv), len(self.env), len(self.limits), len(self.groups)
-        return _ORDER.pack(OrderKind.START, flags, *counts, len(body), *sandbox), body
+        return _ORDER.pack(OrderKind.START, flags, *counts, len(body), *sandbox, hold, 0, self.key), body
 
 
 def _sandbox_flags(confinement: Confinement) -> int:
@@ -309,15 +409,40 @@ def _sandbox_flags(confinement: Confinement) -> int:
     )
 
 
+def _plain(kind: int, flags: int = 0) -> bytes:
+    """Return an order that is a head alone."""
+    return _ORDER.pack(kind, flags, *[0] * (len(ORDER_FIELDS) - 2))
+
+
 def release(*, quietly: bool) -> bytes:
     """Return the order to reap the command; if ``quietly``, the shim does not report an empty tree."""
-    return _ORDER.pack(OrderKind.RELEASE, ReleaseFlag.QUIETLY if quietly else 0, *[0] * 8)
+    return _plain(OrderKind.RELEASE, ReleaseFlag.QUIETLY if quietly else 0)
 
 
 def signal(number: int) -> bytes:
     """Return the order to send a signal to the command's group."""
-    return _ORDER.pack(OrderKind.SIGNAL, number, *[0] * 8)
+    return _plain(OrderKind.SIGNAL, number)
 
 
-KILL = _ORDER.pack(OrderKind.KILL, *[0] * 9)
+def ask(number: int) -> bytes:
+    """Return the order to report everything again; the answer has this number of 32 bits."""
+    return _plain(OrderKind.ASK, number)
+
+
+def hold(place: int) -> bytes:
+    """Return the order to hold the descriptor that goes with it."""
+    return _plain(OrderKind.HOLD, place)
+
+
+def drop(places: Iterable[int]) -> bytes:
+    """Return the order to close what is held in some places."""
+    return _plain(OrderKind.DROP, place_bits(places))
+
+
+def place_bits(places: Iterable[int]) -> int:
+    """Return a number that has a bit for each of these places."""
+    return sum(1 << place for place in frozenset(places))
+
+
+KILL = _plain(OrderKind.KILL)
 """The order to kill the whole tree."""

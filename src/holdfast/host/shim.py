@@ -11,13 +11,31 @@ import os
 import select
 import signal as signals
 import socket
+import time
 from array import array
-from collections.abc import Sequence
+from collections.abc import Iterable, Mapping, Sequence
 
 from holdfast.errors import HostUnfit
 
 from . import tree
-from .orders import INLINE_MOST, KILL, LOST, REPORT_MOST, VERSION, Report, StartOrder, release, signal
+from .orders import (
+    INLINE_MOST,
+    KILL,
+    LOST,
+    PLACES_MOST,
+    REPORT_MOST,
+    VERSION,
+    Place,
+    Report,
+    StartOrder,
+    StateReport,
+    ask,
+    drop,
+    hold,
+    place_bits,
+    release,
+    signal,
+)
 
 PROGRAM = os.path.join(os.path.dirname(os.path.abspath(__file__)), "fork_server")
 """The fork server, compiled when holdfast was installed."""
@@ -46,14 +64,21 @@ _UNFIT = (errno.ENOENT, errno.EACCES, errno.EPERM, errno.ENOEXEC, errno.ENOTDIR,
 """Errors of the system about a program that is missing, or made for another machine."""
 
 
+NOTHING: Mapping[int, int] = {}
+"""What a shim holds for a command that does not outlive the server."""
+
+
 class Shim:
     """The parent of one command; here the server's end of the socket to it.  No method waits."""
 
-    __slots__ = ("_socket",)
+    __slots__ = ("_asked", "_socket", "cursor")
 
     def __init__(self, end: socket.socket) -> None:
         end.setblocking(False)
         self._socket = end
+        self._asked = 0
+        self.cursor: int | None = None
+        """Our copy of what the shim holds in ``Place.CURSOR``, over all its commands; ``close`` closes it."""
 
     def fileno(self) -> int:
         """Return the socket, which is readable when a report has come."""
@@ -69,18 +94,20 @@ class Shim:
             pass
         return False
 
-    def start(self, order: StartOrder, files: Sequence[int]) -> None:
+    def start(self, order: StartOrder, files: Sequence[int], holds: Mapping[int, int] = NOTHING) -> None:
         """Order the shim to start a command.  A report follows, ``STARTED`` or ``FAILED``.
 
         Args:
             files: The standard files of the command, or one terminal for all three; the caller closes them.
+            holds: What the shim is to hold for the next server, by ``Place``; the caller keeps its own.
 
         Raises:
             OSError: The order cannot be sent, for want of memory or descriptors.
         """
-        head, body = order.encode()
+        head, body = order.encode(place_bits(holds))
         if order.confinement is not None and order.confinement.handed is not None:
             files = [*files, order.confinement.handed.fileno()]
+        files = [*files, *(holds[place] for place in sorted(holds))]
         if len(body) <= INLINE_MOST:
             self._send(head + body, files)
             return
@@ -104,6 +131,58 @@ class Shim:
     def signal(self, number: int) -> None:
         """Have the shim send a signal to the command's group, and to nobody else, also after ``release``."""
         self._send(signal(number))
+
+    def hold(self, place: int, fd: int) -> None:
+        """Have the shim hold a descriptor for the next server, in place of what it has there.
+
+        Raises:
+            OSError: The order cannot be sent, for want of memory or descriptors.
+        """
+        self._send(hold(place), [fd])
+
+    def drop(self, places: Iterable[int]) -> None:
+        """Have the shim close what it holds in these places: the child sees the end of a pipe only then."""
+        self._send(drop(places))
+
+    def ask(self) -> None:
+        """Ask the shim to report everything again, to ``receive_state`` first."""
+        # No two servers ask one shim in the same nanosecond.
+        self._asked = time.monotonic_ns() & 0xFFFF_FFFF
+        self._send(ask(self._asked))
+
+    def receive_state(self) -> tuple[StateReport, dict[int, int]] | None:
+        """Return the answer to ``ask``, with what the shim holds, by ``Place``; None if it has not come.
+
+        The caller owns these descriptors.  The cursor is not among them: it is in ``cursor``.  Reports from
+        before the answer, which another server did not read, are dropped.  After it ``receive`` returns what
+        was reported of the command: ``STARTED``, ``EXITED``, ``SURVIVORS``, ``EMPTY``.
+
+        Raises:
+            ConnectionError: The shim has ended.
+            OSError: There are too many open files for what the shim holds.
+        """
+        while True:
+            try:
+                data, files, flags, _ = socket.recv_fds(self._socket, REPORT_MOST, PLACES_MOST)
+            except BlockingIOError:
+                return None
+            state = StateReport.read(data) if data else None
+            if state is None or state.asked != self._asked or len(files) != len(state.places):
+                for fd in files:
+                    os.close(fd)
+            if not data:
+                raise ConnectionResetError(errno.ECONNRESET, "the shim has ended")
+            if state is not None and state.asked == self._asked:
+                if flags & socket.MSG_CTRUNC or len(files) != len(state.places):
+                    raise OSError(errno.EMFILE, os.strerror(errno.EMFILE))
+                held = dict(zip(state.places, files, strict=True))
+                self._keep_cursor(held.pop(Place.CURSOR, None))
+                return state, held
+
+    def _keep_cursor(self, cursor: int | None) -> None:
+        if self.cursor is not None:
+            os.close(self.cursor)
+        self.cursor = cursor
 
     def is_there(self) -> bool:
         """Whether the shim has not ended.
@@ -158,7 +237,11 @@ class Shim:
 
     def close(self) -> None:
         """Close the socket.  The shim kills what is left of its tree, and ends.  May be called twice."""
+        if self._socket.fileno() >= 0:
+            with contextlib.suppress(OSError):
+                self._socket.shutdown(socket.SHUT_RDWR)  # The keeper may have a copy, which stays open.
         self._socket.close()
+        self._keep_cursor(None)
 
 
 NO_SHIM = Shim(socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET))

@@ -192,7 +192,7 @@ FAILURES: dict[str, tuple[Starts, int, int]] = {
     "no terminal": (lambda c, f: start_in(f / "plain", c), AT_TERMINAL, errno.ENOTTY),
     "no group": (lambda c, f: c.start("/bin/true", groups=[f"{f}/none"]), AT_GROUP, errno.ENOENT),
     "bad limit": (lambda c, f: c.start("/bin/true", limits=[(7, 2, 1)]), AT_LIMIT, errno.EINVAL),
-    "too many files": (lambda c, f: c.send(order(START), *[0] * 6), AT_FORK, errno.EMFILE),
+    "too many files": (lambda c, f: c.send(order(START), *[0] * 11), AT_FORK, errno.EMFILE),
     "no files": (
         lambda c, f: c.send(order(START, counts=(1, 0, 0, 0), size=6) + b"/\0x\0x\0"),
         AT_FORK,

@@ -14,10 +14,10 @@ from tests.fakes.fork_server import (
     BY_SIGNAL,
     EMPTY,
     EXITED,
+    GONE,
     GUARD,
     IN_FILE,
     PYTHON,
-    SIGNAL,
     START,
     STARTED,
     Command,
@@ -367,7 +367,7 @@ def test_garbage_ends_the_tree_of_who_sent_it(command: Command, other: Command) 
     assert other.echoes()
 
 
-@pytest.mark.parametrize("what", [0, SIGNAL + 1])
+@pytest.mark.parametrize("what", [0, GONE + 1])
 def test_an_unknown_order_is_passed_over(command: Command, what: int) -> None:
     """A newer server may know more."""
     command.start("/bin/cat").tells(STARTED)

@@ -29,6 +29,8 @@ INLINE = 65_536
 PLAIN = StartOrder(cwd=b"/", program=b"/p", argv=[b"p"], env=[])
 NONE = 0, 0, 0
 """The numbers of a sandbox: bytes of the filter, masks, rules."""
+UNKEYED = 0, 0, 0
+"""No place, nothing, and no key."""
 
 
 # Orders.
@@ -112,7 +114,7 @@ def test_an_order_is_a_head_and_texts_that_each_end_with_a_nul(
     """The other side counts texts; what is absent must not stand for an empty one."""
     head, rest = order.encode()
 
-    assert (ORDER.unpack(head), rest) == ((START, flags, *counts, len(body), *sandbox), body)
+    assert (ORDER.unpack(head), rest) == ((START, flags, *counts, len(body), *sandbox, *UNKEYED), body)
 
 
 def of_size(size: int) -> StartOrder:
@@ -126,7 +128,7 @@ def test_an_order_that_fits_into_no_message_says_that_it_is_in_a_file(size: int,
     """Its size is that of the file."""
     head, body = of_size(size).encode()
 
-    assert (ORDER.unpack(head), len(body)) == ((START, flags, 1, 1, 0, 0, size, *NONE), size)
+    assert (ORDER.unpack(head), len(body)) == ((START, flags, 1, 1, 0, 0, size, *NONE, *UNKEYED), size)
 
 
 # News.

@@ -132,7 +132,7 @@ def test_what_comes_later_is_a_head_alone(ends: Ends) -> None:
 
     told = [received(far), received(far), received(far)]
     expected = (RELEASE, 0), (KILL, 0), (SIGNAL, 15)
-    assert told == [(ORDER.pack(what, flags, *[0] * 8), []) for what, flags in expected]
+    assert told == [(ORDER.pack(what, flags, *[0] * 11), []) for what, flags in expected]
 
 
 def test_a_shim_is_there_until_its_end_of_the_socket_closes(ends: Ends) -> None:

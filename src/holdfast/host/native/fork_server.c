@@ -31,11 +31,6 @@
 #include <time.h>
 #include <unistd.h>
 
-/* Headers may be older than the kernel. */
-#ifndef SYS_close_range
-#define SYS_close_range 436
-#endif
-
 enum {
     SOCKET = 3,
     SWEEP_MS = 5000,       /* How long it tries to kill what a shim left that did not end by itself, */
@@ -123,10 +118,8 @@ static void make_shim(struct fork_server *server)
         return;
     if (make_room(server) == 0) {
         pid_t pid = fork();
-        if (pid == 0) {
-            close(SOCKET);
+        if (pid == 0)
             shim_run(control);
-        }
         if (pid > 0)
             server->shims[server->count++] = pid;
         else
@@ -151,9 +144,7 @@ static void reset_signals(void)
 static void settle(int argc, char **argv)
 {
     /* Before the limit falls, so that no number is above it. */
-    if (syscall(SYS_close_range, SOCKET + 1, ~0U, 0) < 0)
-        for (int fd = SOCKET + 1; fd < 65536; fd++)
-            close(fd);
+    close_from(SOCKET + 1);
     if (argc == LIMIT_WORDS) {
         const struct limit files = {RLIMIT_NOFILE, strtoull(argv[1], NULL, 10), strtoull(argv[2], NULL, 10)};
         set_limits(&files, 1);

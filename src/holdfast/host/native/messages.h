@@ -9,7 +9,7 @@
 
 /* Of these messages; the first byte that a fork server sends. A program that was compiled from another version would
  * take one path for another, and write to it. */
-enum { MESSAGES_VERSION = 3 };
+enum { MESSAGES_VERSION = 4 };
 
 /* Bytes behind the head of an order; what is longer comes in a file of its own. */
 enum { INLINE_MOST = 65536 };
@@ -26,6 +26,9 @@ enum { OP_MOST = 16 };
 /* Bytes of what it was denied on. */
 enum { SUBJECT_MOST = 1024 };
 
+/* Places for descriptors that a shim holds. */
+enum { PLACES_MOST = 5 };
+
 /* What a shim can be told. */
 enum order_kind {
     /* Start a command. */
@@ -36,6 +39,29 @@ enum order_kind {
     ORDER_KILL = 3,
     /* Send the signal whose number is in `flags` to the command's group. */
     ORDER_SIGNAL = 4,
+    /* Report STATE, with `flags` in its `asked`, and then again all that was reported of the command. */
+    ORDER_ASK = 5,
+    /* Hold the descriptor that comes too; `flags` is its place. */
+    ORDER_HOLD = 6,
+    /* Close what is held in the places whose bits are set in `flags`. */
+    ORDER_DROP = 7,
+    /* The server has died: kill the whole tree of a command that has no key. */
+    ORDER_GONE = 8,
+};
+
+/* What a descriptor is to the server that a shim holds for it.  All but CURSOR belong to the command, and are closed
+ * when the shim is free again. */
+enum held_place {
+    /* The pipe to the command's standard input. */
+    PLACE_STDIN = 0,
+    /* The pipe from its standard output, or its terminal. */
+    PLACE_STDOUT = 1,
+    /* The pipe from its standard error. */
+    PLACE_STDERR = 2,
+    /* How far the output was taken; it belongs to the shim. */
+    PLACE_CURSOR = 3,
+    /* How far the input was written. */
+    PLACE_STDIN_CURSOR = 4,
 };
 
 /* How a command is to be started. */
@@ -87,6 +113,17 @@ enum news {
     /* The sandbox refused something `value` times: what, a NUL, and on what follow. All denials come just before
      * EXITED. */
     REPORT_DENIAL = 6,
+    /* Answers ASK: `value` is the pid of the command, or 0 without one, `detail` has a bit for each place. `shim` is
+     * the pid of the shim. What else there is to say follows, with what is held in the sequence of the places. */
+    REPORT_STATE = 7,
+};
+
+/* What a shim was told about its command. */
+enum state_flag {
+    /* That its pid is no longer needed. */
+    STATE_RELEASED = 1,
+    /* To kill its tree. */
+    STATE_KILLED = 2,
 };
 
 /* How a command ended. */
@@ -117,7 +154,8 @@ enum start_stage {
 
 /* The head of an order. With START there follow the limits, the filter, and texts that each end with a NUL: the
  * directory of the command, its control groups, its program, where to search for that, bubblewrap, masks, rules,
- * arguments, variables. */
+ * arguments, variables. The descriptors are the standard files, what the sandbox needs, what is to be held in the
+ * sequence of the places, the file. */
 struct order {
     uint32_t kind; /* OrderKind */
     uint32_t flags; /* of the kind, or the number of a signal */
@@ -129,8 +167,11 @@ struct order {
     uint32_t filter; /* bytes of the filter of system calls */
     uint32_t masks; /* directories that exist only for the sandbox to mount on */
     uint32_t rules; /* rules of the sandbox, for the witness */
+    uint32_t hold; /* places of the descriptors to hold, a bit each */
+    uint32_t spare_word;
+    uint64_t key; /* a number never used twice; 0: the command ends with the server */
 };
-_Static_assert(sizeof(struct order) == 40, "it is laid out as in Python");
+_Static_assert(sizeof(struct order) == 56, "it is laid out as in Python");
 
 /* A limit of the command. */
 struct limit {
@@ -151,5 +192,13 @@ struct report {
     uint64_t peak_kib; /* memory of the largest process */
 };
 _Static_assert(sizeof(struct report) == 40, "it is laid out as in Python");
+
+/* What follows the head of STATE. */
+struct state {
+    uint64_t key; /* that of the command; 0 if it has none */
+    uint32_t asked; /* the number that came with ASK */
+    uint32_t flags; /* StateFlag */
+};
+_Static_assert(sizeof(struct state) == 16, "it is laid out as in Python");
 
 #endif

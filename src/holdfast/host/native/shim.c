@@ -6,6 +6,11 @@
  * It takes orders and sends reports over a socket (messages.h).  When the socket closes,
  * whoever ordered the command is gone, and the tree is killed.  After a command whose
  * tree has ended by itself, another one may follow.
+ *
+ * A command with a key outlives the server: the keeper has the server's end of the socket,
+ * too.  For such a command the shim holds the server's ends of its pipes, and says
+ * everything again to the next server that asks.  It never waits anywhere but in ppoll, so
+ * that it can answer at once.
  */
 
 #define _GNU_SOURCE
@@ -14,6 +19,7 @@
 #include "system.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <poll.h>
 #include <string.h>
 #include <sys/prctl.h>
@@ -27,8 +33,11 @@ enum {
     PATIENCE_MS = 1000,    /* How long the killed may take before they are reported as survivors. */
     SOON_NS = 2000000,     /* Who is killed is gone in a moment, and then its children are ours. */
     LATER_NS = 100000000,
-    FILES_MOST = STANDARD_FILES + 2, /* Descriptors with an order: what a sandbox needs, and the order itself. */
+    ANSWER_NS = 5000000,   /* Until an answer that could not be sent is tried again. */
+    FILES_MOST = STANDARD_FILES + 2 + PLACES_MOST, /* With an order: what a sandbox needs, and the order itself, too. */
+    CONTROL = 3,           /* The number that the socket gets. */
 };
+_Static_assert((int)FILES_MOST <= (int)RECEIVE_MOST, "an order fits into a message");
 
 /* ---- News from the sandbox, and the exit. */
 
@@ -61,7 +70,37 @@ void shim_exited(struct shim *shim, const siginfo_t *info, const struct rusage *
     if (!shim->left_others)
         sandbox_give_masks(sandbox); /* Whoever reads the report finds everything as it was. */
     uint32_t detail = (killed ? EXIT_BY_SIGNAL : 0) | (shim->left_others ? 0 : EXIT_ALONE);
-    shim_report(shim, REPORT_EXITED, value, detail, &usage);
+    shim_report_exited(shim, value, detail, &usage);
+}
+
+/* ---- What is known and held of a command. */
+
+int shim_has_tree(const struct shim *shim) { return shim->state != NO_COMMAND && shim->state != OVER; }
+
+void shim_drop(struct shim *shim, uint32_t places)
+{
+    for (int place = 0; place < PLACES_MOST; place++)
+        if (places >> place & 1 && shim->places[place] >= 0)
+            close(shim->places[place]), shim->places[place] = -1;
+}
+
+static void hold(struct shim *shim, uint32_t place, int *files, int *count)
+{
+    if (*count != 1 || place >= PLACES_MOST || (shim->state == NO_COMMAND && place != PLACE_CURSOR))
+        return;
+    shim_drop(shim, 1U << place);
+    shim->places[place] = files[0], *count = 0;
+}
+
+/* The command is over, and nobody needs to know of it: the next one may come. */
+static void become_free(struct shim *shim)
+{
+    if (shim->sandbox.spoiled)
+        _exit(0);
+    shim_drop(shim, ~(1U << PLACE_CURSOR));
+    shim_forget_denials(shim);
+    memset(&shim->usage, 0, sizeof shim->usage);
+    shim->state = NO_COMMAND, shim->goal = WATCH, shim->quiet = 0, shim->leader = 0, shim->key = 0;
 }
 
 /* ---- Orders. */
@@ -74,28 +113,60 @@ static int is_hung_up(const struct shim *shim)
     return poll(&end, 1, 0) > 0 && end.revents & (POLLHUP | POLLERR);
 }
 
+static void release(struct shim *shim, uint32_t flags)
+{
+    if (shim->state == OVER && shim->goal == RELEASE) {
+        become_free(shim);
+        return;
+    }
+    if (shim->goal == WATCH)
+        shim->goal = RELEASE;
+    shim->quiet = !!(flags & RELEASE_QUIETLY);
+}
+
+/* Takes a command.  After a KILL there is none: whoever sends one has not read yet that the last one is over. */
+static void begin(struct shim *shim, const struct order *order, char *body, size_t size, int *files, int *count)
+{
+    if (shim->state == OVER && shim->goal == KILL)
+        return;
+    if (shim->state != NO_COMMAND || (!(order->flags & START_IN_FILE) && order->size != size))
+        _exit(EXIT_BROKEN);
+    shim_start(shim, order, body, files, *count);
+    *count = 0;
+}
+
 static void obey(struct shim *shim, const struct order *order, char *body, size_t size, int *files, int count)
 {
     switch (order->kind) {
     case ORDER_START:
-        if (shim->state != NO_COMMAND)
-            _exit(EXIT_BROKEN);
-        if (!(order->flags & START_IN_FILE) && order->size != size)
-            _exit(EXIT_BROKEN);
-        shim_start(shim, order, body, files, count);
+        begin(shim, order, body, size, files, &count);
         break;
     case ORDER_RELEASE:
-        if (shim->goal == WATCH)
-            shim->goal = RELEASE;
-        shim->quiet = !!(order->flags & RELEASE_QUIETLY);
+        release(shim, order->flags);
         break;
     case ORDER_KILL:
-        shim->goal = KILL;
+        if (shim->state != OVER)
+            shim->goal = KILL;
         break;
     case ORDER_SIGNAL:
         shim_signal(shim, order->flags);
         break;
+    case ORDER_ASK:
+        shim->is_asked = 1, shim->asked = order->flags;
+        break;
+    case ORDER_HOLD:
+        hold(shim, order->flags, files, &count);
+        break;
+    case ORDER_DROP:
+        shim_drop(shim, order->flags);
+        break;
+    case ORDER_GONE:
+        if (shim_has_tree(shim) && !shim->key)
+            shim->goal = KILL;
+        break;
     }
+    while (count) /* Those that nobody has taken. */
+        close(files[--count]);
 }
 
 static void receive_order(struct shim *shim)
@@ -124,47 +195,61 @@ static void receive_order(struct shim *shim)
 
 /* ---- Its life. */
 
-/* Nobody is left of the tree.  Ends the shim if no other command can follow. */
+/* Nobody is left of the tree.  After a KILL the shim stays for as long as anybody is at the other end of its socket,
+ * which keeps its own pid from others.  With a key it stays as it is until it is released again: what was in the pipes
+ * at the end may be there still. */
 static void finish(struct shim *shim)
 {
-    char ignored[64];
     sandbox_end(&shim->sandbox);
+    shim_forget_group(shim);
     if (!shim->quiet)
         shim_report(shim, REPORT_EMPTY, 0, 0, &shim->usage);
+    shim->state = OVER;
     if (shim->held_count)
-        usleep(HOLD_MS * 1000);
-    if (shim->goal == KILL && !shim->orphaned)
-        /* Our own pid stays ours for as long as anybody reads. */
-        for (ssize_t got = 1; got > 0 || (got < 0 && errno == EINTR);)
-            got = recv(shim->control, ignored, sizeof ignored, 0);
-    if (shim->goal == KILL || shim->sandbox.spoiled)
-        _exit(0);
-    shim_forget_group(shim);
-    memset(&shim->usage, 0, sizeof shim->usage);
-    shim->state = NO_COMMAND, shim->goal = WATCH, shim->quiet = 0, shim->leader = 0;
+        shim->held_until = now_ms() + HOLD_MS;
+    if (shim->goal != KILL && (!shim->key || shim->quiet))
+        become_free(shim);
+}
+
+/* Whether nobody needs the shim any more. */
+static int is_done(const struct shim *shim)
+{
+    return shim->orphaned && !shim_has_tree(shim) && now_ms() >= shim->held_until;
 }
 
 /* While a tree is being killed: how long to wait before the next attempt. */
-static struct timespec pause_of(struct shim *shim)
+static int64_t kill_pause(struct shim *shim)
 {
     int64_t now = now_ms();
     if (!shim->killing_since)
         shim->killing_since = now;
     if (now - shim->killing_since <= PATIENCE_MS)
-        return (struct timespec){0, SOON_NS};
+        return SOON_NS;
     if (!shim->survivors_reported)
         tree_report_survivors(shim), shim->survivors_reported = 1;
-    return (struct timespec){0, LATER_NS};
+    return LATER_NS;
+}
+
+/* How long to wait for events, in nanoseconds; -1 for as long as it takes. */
+static int64_t pause_of(struct shim *shim)
+{
+    int64_t pause = -1;
+    if (shim_has_tree(shim) && shim->goal == KILL)
+        pause = kill_pause(shim);
+    else if (shim->orphaned)
+        pause = (shim->held_until - now_ms() + 1) * 1000000;
+    if (shim->is_asked && (pause < 0 || pause > ANSWER_NS))
+        pause = ANSWER_NS;
+    return pause;
 }
 
 /* Waits for an order, for news from the sandbox, or for the end of a child. */
 static void wait_for_events(struct shim *shim, const sigset_t *waiting)
 {
-    struct timespec pause;
-    if (shim->goal == KILL)
-        pause = pause_of(shim);
+    int64_t pause = pause_of(shim);
+    struct timespec time = {pause / 1000000000, pause % 1000000000};
     struct pollfd polled[] = {{shim->orphaned ? -1 : shim->control, POLLIN, 0}, {shim->sandbox.socket, POLLIN, 0}};
-    if (ppoll(polled, 2, shim->goal == KILL ? &pause : NULL, waiting) <= 0)
+    if (ppoll(polled, 2, pause < 0 ? NULL : &time, waiting) <= 0)
         return;
     if (polled[1].revents)
         receive_from_sandbox(shim);
@@ -172,10 +257,27 @@ static void wait_for_events(struct shim *shim, const sigset_t *waiting)
         receive_order(shim);
 }
 
+/* Keeps nothing of whoever has forked us but the socket. */
+static void settle_descriptors(int control)
+{
+    if (control != CONTROL && dup2(control, CONTROL) < 0)
+        _exit(EXIT_BROKEN);
+    fcntl(CONTROL, F_SETFD, FD_CLOEXEC);
+    close_from(CONTROL + 1);
+    int null = open("/dev/null", O_RDWR | O_CLOEXEC);
+    for (int at = 0; at < STANDARD_FILES && null >= 0; at++)
+        dup2(null, at);
+    if (null >= STANDARD_FILES)
+        close(null);
+}
+
 _Noreturn void shim_run(int control)
 {
-    struct shim shim = {.control = control, .group = -1, .sandbox = {.socket = -1}};
+    struct shim shim = {.control = CONTROL, .group = -1, .sandbox = {.socket = -1}};
     sigset_t waiting;
+    settle_descriptors(control);
+    for (int place = 0; place < PLACES_MOST; place++)
+        shim.places[place] = -1;
     setsid();
     prctl(PR_SET_NAME, "holdfast-shim");
     prctl(PR_SET_CHILD_SUBREAPER, 1);
@@ -183,12 +285,14 @@ _Noreturn void shim_run(int control)
     sigprocmask(SIG_SETMASK, NULL, &waiting);
     sigdelset(&waiting, SIGCHLD);
     for (;;) {
-        if (shim.state != NO_COMMAND && !(shim.goal == KILL ? tree_kill(&shim) : tree_reap(&shim)))
+        if (shim_has_tree(&shim) && !(shim.goal == KILL ? tree_kill(&shim) : tree_reap(&shim)))
             finish(&shim);
-        if (shim.state == NO_COMMAND && shim.orphaned)
+        if (is_done(&shim))
             _exit(0);
         if (shim.state == NO_COMMAND)
             shim.goal = WATCH; /* What was ordered came when nobody was left. */
+        if (shim.is_asked)
+            shim_answer(&shim);
         wait_for_events(&shim, &waiting);
     }
 }

@@ -13,13 +13,14 @@
 
 enum { HELD_MOST = 256 };          /* Pids of killed processes that are kept from others for a while. */
 
-/* Where the command of a shim is in its life.  It only ever goes forward, and from REAPED back to NO_COMMAND. */
+/* Where the command of a shim is in its life.  It only ever goes forward, and from OVER back to NO_COMMAND. */
 enum command_state {
     NO_COMMAND,                    /* There is none: a START may come. */
     STARTING,                      /* Bubblewrap runs, and whether the command does is not known yet. */
     RUNNING,
     EXITED,                        /* That was reported.  It is not reaped, so nobody else gets its pid. */
     REAPED,                        /* Others of its tree may be left. */
+    OVER,                          /* Nobody is left.  What is known and held of it stays until it is not needed. */
 };
 
 /* What was ordered last. */
@@ -48,11 +49,23 @@ struct shim {
     int held_count;
     int64_t killing_since;         /* When the tree was first found alive after a KILL, */
     int survivors_reported;        /* and whether those who do not die were reported. */
+    int64_t held_until;            /* After the end of the tree: how long the pids above are kept. */
     struct sandbox sandbox;
+
+    uint64_t key;                  /* Of a command that outlives the server; 0 of one that does not. */
+    int places[PLACES_MOST];       /* Descriptors that are held for the server; -1 where there is none. */
+    int is_asked;                  /* Whether an ASK has no answer yet, */
+    uint32_t asked;                /* and its number. */
+    struct report exit;            /* The report of the exit, and those of denials, for whoever asks. */
+    struct denial *denials;
+    uint32_t denial_count;
 };
 
 /* Is a shim that takes its orders from a socket, until its end. */
 _Noreturn void shim_run(int control);
+
+/* Whether there may be somebody in the tree of its command. */
+int shim_has_tree(const struct shim *shim);
 
 /* The command has exited, or bubblewrap without a command: reports what the kernel says of it. */
 void shim_exited(struct shim *shim, const siginfo_t *info, const struct rusage *used);
@@ -61,6 +74,9 @@ void shim_exited(struct shim *shim, const siginfo_t *info, const struct rusage *
 
 /* Starts a command.  Ends the shim if it does not start. */
 void shim_start(struct shim *shim, const struct order *order, char *body, int *files, int file_count);
+
+/* Closes what is held in the places whose bits are set. */
+void shim_drop(struct shim *shim, uint32_t places);
 
 /* ---- report.c */
 
@@ -71,8 +87,13 @@ int send_report(int socket, enum news kind, int32_t value, uint32_t detail, cons
 /* Sends a report.  Ends the shim if that is not possible: a server that never reads of it would wait without end. */
 void shim_report(struct shim *shim, enum news kind, int32_t value, uint32_t detail, const struct usage *usage);
 void shim_report_started(struct shim *shim);
+void shim_report_exited(struct shim *shim, int32_t value, uint32_t detail, const struct usage *usage);
 void shim_report_denials(struct shim *shim);
 void shim_report_survivors(struct shim *shim, const int32_t *pids, uint32_t count);
+/* Answers an ASK: reports its state, and again all that was reported of the command.  If that cannot be sent now, the
+ * question stays, and nothing is lost. */
+void shim_answer(struct shim *shim);
+void shim_forget_denials(struct shim *shim);
 /* Reports that the command does not run, and ends the shim. */
 _Noreturn void shim_report_failed(struct shim *shim, enum start_stage stage, int error);
 

@@ -106,6 +106,18 @@ static int take_last(struct descriptors *given)
     return given->files[--given->count];
 }
 
+/* What is held for the server while the command runs.  The last one of a place is not needed any more. */
+static void take_places(struct shim *shim, const struct order *order, struct descriptors *given)
+{
+    if (order->hold >> PLACES_MOST)
+        _exit(EXIT_BROKEN);
+    shim_drop(shim, order->hold);
+    for (int place = PLACES_MOST - 1; place >= 0; place--)
+        if (order->hold >> place & 1)
+            shim->places[place] = take_last(given);
+    shim->key = order->key;
+}
+
 /* The body of an order that came in a file. */
 static char *map_body(struct shim *shim, int file, size_t size)
 {
@@ -181,6 +193,7 @@ void shim_start(struct shim *shim, const struct order *order, char *body, int *f
     int handed = -1, inner = -1;
     if (order->flags & START_IN_FILE)
         body = mapped = map_body(shim, take_last(&given), order->size);
+    take_places(shim, order, &given);
     if (order->flags & (START_RULESET | START_WRAPPED))
         handed = take_last(&given);
     read_program(order, body, &p, &shim->sandbox);

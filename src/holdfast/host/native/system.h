@@ -6,6 +6,7 @@
 #include <stddef.h>
 #include <stdint.h>
 #include <sys/types.h>
+#include <sys/uio.h>
 
 /* The exit status of one of our processes that cannot go on: it was sent a message that makes no sense, or there is
  * no memory.  The fork server then kills what is left of the tree of such a shim. */
@@ -29,7 +30,16 @@ int peer_is_gone(int error);
 /* Sends a message with one descriptor; 0, or -1 and errno. */
 int send_descriptor(int socket, const void *data, size_t size, int fd);
 
-/* Receives a message without waiting, with up to `most` descriptors (8 at most).  Returns how many descriptors came;
+/* The same with some descriptors, or with none, and without waiting. */
+int send_descriptors(int socket, struct iovec *parts, size_t part_count, const int *files, int count);
+
+/* Closes all descriptors from this number on. */
+void close_from(int first);
+
+enum { RECEIVE_MOST = 16 };        /* Descriptors that receive_descriptors can receive at once, */
+enum { SEND_MOST = 200 };          /* and those that send_descriptors can send. */
+
+/* Receives a message without waiting, with up to `most` descriptors.  Returns how many descriptors came;
  * `got` is what recvmsg returned.  If more came than that, or than can be open, none is kept: `got` is -1, and errno
  * EMFILE. */
 int receive_descriptors(int socket, void *data, size_t size, int *files, int most, ssize_t *got);

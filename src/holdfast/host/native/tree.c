@@ -109,7 +109,7 @@ static void kill_member(void *context, pid_t pid)
 
 void shim_signal(struct shim *shim, int number)
 {
-    if (shim->state == NO_COMMAND)
+    if (!shim_has_tree(shim))
         return;
     if (shim->state != REAPED)
         kill(-shim->leader, number);
