@@ -40,10 +40,11 @@ from .orders import (
 PROGRAM = os.path.join(os.path.dirname(os.path.abspath(__file__)), "fork_server")
 """The fork server, compiled when holdfast was installed."""
 
-_FIX = (
+FIX = (
     "it is compiled when holdfast is installed: install holdfast again on this host, from a wheel for it or"
     " with a C compiler"
 )
+"""What to do about a program that cannot be run."""
 
 _SOCKET = 3
 """The descriptor under which the fork server has its end of the socket."""
@@ -163,7 +164,9 @@ class Shim:
         """
         while True:
             try:
-                data, files, flags, _ = socket.recv_fds(self._socket, REPORT_MOST, PLACES_MOST)
+                data, files, flags, _ = socket.recv_fds(
+                    self._socket, REPORT_MOST, PLACES_MOST, socket.MSG_CMSG_CLOEXEC
+                )
             except BlockingIOError:
                 return None
             state = StateReport.read(data) if data else None
@@ -283,7 +286,7 @@ class ForkServer:
             ours.close()
             if error.errno not in _UNFIT:
                 raise
-            raise HostUnfit(f"{self._program} cannot be run: {error.strerror}; {_FIX}") from error
+            raise HostUnfit(f"{self._program} cannot be run: {error.strerror}; {FIX}") from error
         finally:
             theirs.close()
         self._socket = ours
@@ -302,9 +305,9 @@ class ForkServer:
         except OSError as error:
             raise OSError("the fork server does not run") from error
         if not said:
-            raise HostUnfit(f"{self._program} ends as soon as it is run; {_FIX}")
+            raise HostUnfit(f"{self._program} ends as soon as it is run; {FIX}")
         if said != bytes([VERSION]):
-            raise HostUnfit(f"{self._program} is of another version of holdfast; {_FIX}")
+            raise HostUnfit(f"{self._program} is of another version of holdfast; {FIX}")
         self._socket.settimeout(None)
 
     def _launch(self, end: int) -> int:
