@@ -15,6 +15,7 @@ from holdfast.backend import Valve
 from holdfast.config import EngineLimits
 from holdfast.engine.children import NO_CHILD
 from holdfast.engine.process import LocalProcess
+from holdfast.engine.recorder import EngineParts
 from holdfast.engine.ring import Budget, Ring
 from holdfast.errors import HoldfastError
 from holdfast.host.orders import News, Report
@@ -196,10 +197,7 @@ class Life:
         process = LocalProcess(
             more.pop("child", self.child),
             ring,
-            loop=self._clock.loop,
-            poller=self._poller,
-            looks=cast("Any", None),
-            limits=LIMITS,
+            EngineParts(self._clock.loop, self._poller, cast("Any", None), LIMITS),
             owner=self,
             terms=self._terms,
             **more,

@@ -28,6 +28,7 @@ from .ended import EndedProcess
 from .life import Owner, result_of
 from .looking import Looks
 from .process import LocalProcess
+from .recorder import EngineParts
 from .ring import PIECE, Budget, Ring
 
 if TYPE_CHECKING:
@@ -78,6 +79,7 @@ class LocalBackend:
         if self._own_poller:
             self._poller.attach(loop)
         self._looks = Looks(loop)
+        self._parts = EngineParts(loop, self._poller, self._looks, self._limits)
         self._budget = Budget(self._limits.retained_bytes, PIECE)
         self._pending: set[PendingStart] = set()
         self._live: set[LocalProcess] = set()
@@ -205,10 +207,7 @@ class LocalBackend:
             return LocalProcess(
                 child,
                 Ring(limit=MIB, chunks=self._limits.retained_chunks, budget=budget),
-                loop=self._loop,
-                poller=self._poller,
-                looks=self._looks,
-                limits=self._limits,
+                self._parts,
                 owner=owner,
                 terms=spec.terms,
             )

@@ -15,10 +15,9 @@ What must hold:
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 
 from holdfast.backend import Packed, Prompt, Valve, Watcher
-from holdfast.config import EngineLimits
 from holdfast.errors import NoTerminal, StdinFailed
 from holdfast.host.orders import News, Report
 from holdfast.model import (
@@ -37,15 +36,13 @@ from holdfast.model import (
     Usage,
     WriteStatus,
 )
-from holdfast.poller import Poller
 from holdfast.value import replace
 
 from .children import Child
 from .ended import pack
-from .journal import NO_JOURNAL, Journal
 from .life import FORGOTTEN, Descriptors, Owner, ProcessSnapshot, State, end_of, may_become
-from .looking import Looks
 from .output import Output, Outputs
+from .recorder import NO_RECORDER, EngineParts, Recorder
 from .ring import Ring, is_news, page
 from .stdin import Stdin
 from .tree import GONE, Tree
@@ -72,8 +69,8 @@ class LocalProcess(Prompt):
         "_watchdog",
         "_watches",
         "exit",
-        "journal",
         "pid",
+        "recorder",
         "tree",
         "valves",
         "writes",
@@ -83,22 +80,19 @@ class LocalProcess(Prompt):
         self,
         child: Child,
         ring: Ring,
+        parts: EngineParts,
         *,
-        loop: asyncio.AbstractEventLoop,
-        poller: Poller,
-        looks: Looks,
-        limits: EngineLimits,
         owner: Owner,
         terms: ProcessTerms = PLAIN,
-        journal: Journal = NO_JOURNAL,
+        recorder: Recorder = NO_RECORDER,
         snapshot: ProcessSnapshot | None = None,
     ) -> None:
         """``child`` runs, and the poller watches it, unless ``snapshot`` is of one whose tree is gone."""
         self.pid = child.pid
         self.exit: Exit | None = None
         self._ring = ring
-        self.journal = journal
-        self._loop = loop
+        self.recorder = recorder
+        self._loop = loop = parts.loop
         self._owner = owner
         self._terms = terms
         self._state = State.RUNNING
@@ -110,16 +104,17 @@ class LocalProcess(Prompt):
         self._drain_timer: asyncio.TimerHandle | None = None
         self._stdin: Stdin | None = None
         if child.stdin is not None or (snapshot is not None and snapshot.stdin is not None):
-            self._stdin = journal.open_stdin(child.stdin, loop=loop, poller=poller, limits=limits)
+            self._stdin = recorder.open_stdin(child.stdin, parts)
+        poller = parts.poller
         self._outputs = Outputs(
-            Output(*opened, self, loop=loop, poller=poller, take=journal.take) for opened in child.outputs
+            Output(*opened, self, loop=loop, poller=poller, take=recorder.take) for opened in child.outputs
         )
         self._terminal = any(stream is Stream.PTY for stream, _ in child.outputs)
         child.hand_over()
         heard_exit = snapshot is not None and snapshot.exit is not None
         self.tree = GONE
         if child.fileno() >= 0:
-            self.tree = Tree(child, self, loop=loop, poller=poller, looks=looks, heard_exit=heard_exit)
+            self.tree = Tree(child, self, loop=loop, poller=poller, looks=parts.looks, heard_exit=heard_exit)
         self._watchdog: Watchdog | None = None
         if terms is not PLAIN and not heard_exit:
             self._watchdog = Watchdog(self, terms, loop, None if snapshot is None else snapshot.watchdog)
@@ -206,15 +201,13 @@ class LocalProcess(Prompt):
         # Of a lost process, whoever is left is out of our sight: nobody is waited for.
         waits = report.news is not News.LOST and self._state is not State.KILLED
         if waits and self._outputs:
-            end = replace(end, held_by=self.tree.holders(self._outputs, self._on_held))
+            # Of a tree that is too large for a glance, they become known only later.
+            held_by = self.tree.holders(self._outputs, lambda holders: self._amend(held_by=holders))
+            end = replace(end, held_by=held_by)
         self._exit(end, self._terms.drain if waits and self._outputs else None)
         if not waits:
             self._outputs.close()
         self._close_if_done()
-
-    def _on_held(self, holders: Sequence[int]) -> None:
-        """Who holds the output, of a tree that was too large to be looked at before the exit was told."""
-        self.exit = self.exit and replace(self.exit, held_by=holders)
 
     def ended(self, output: Output) -> None:
         """One output is at its end."""
@@ -237,7 +230,7 @@ class LocalProcess(Prompt):
         self._watchdog = None
         if drain is not None:
             self._drain_timer = self._loop.call_later(drain, self._on_drained)
-        self.journal.exited(self._seq, end, drain)
+        self.recorder.exited(self._seq, end, drain)
         self._owner.exited(self)
         notify(self._watches, lambda watcher: watcher.exited(self._seq, end))
         self._wake()
@@ -248,7 +241,7 @@ class LocalProcess(Prompt):
             return
         self._move(State.CLOSED)
         self._seq += 1
-        self.journal.closed(self._seq)
+        self.recorder.closed(self._seq)
         notify(self._watches, lambda watcher: watcher.closed(self._seq))
         self._wake()
         self._set_watches(())  # Nothing follows; what is kept of a closed process should be small.
@@ -266,12 +259,18 @@ class LocalProcess(Prompt):
         self._close()
 
     def used(self, usage: Usage) -> None:
-        self.exit = self.exit and replace(self.exit, usage=usage)
+        self._amend(usage=usage)
+
+    def _amend(self, **facts: object) -> None:
+        """Add what has become known of its end after that was told."""
+        if self.exit is not None:
+            self.exit = replace(self.exit, **facts)
+            self.recorder.amended(self.exit)
 
     def gone(self) -> None:
         self._wake()
         self.tree = GONE  # What is kept of an ended process should be small.
-        self.journal.gone()
+        self.recorder.gone()
         self._owner.gone(self)
 
     def _close(self) -> None:
@@ -301,7 +300,7 @@ class LocalProcess(Prompt):
         if grace <= 0 or self._state is State.KILLED:
             self.kill()
         else:
-            self.journal.ending(self._cause, self._loop.time() + grace)
+            self.recorder.ending(self._cause, self._loop.time() + grace)
             if self._state is State.RUNNING:
                 self._move(State.STOPPING)
             self.tree.stop(grace, self.kill)
@@ -309,7 +308,7 @@ class LocalProcess(Prompt):
 
     def kill(self) -> None:
         """End the tree now."""
-        self.journal.ending(self._cause, self._loop.time())
+        self.recorder.ending(self._cause, self._loop.time())
         self.tree.kill()
         if self._state in (State.RUNNING, State.STOPPING):
             self._move(State.KILLED)
@@ -322,7 +321,7 @@ class LocalProcess(Prompt):
             watch.stop()
         self._ring.close()
         self._outputs.mute()
-        self.journal.forgotten()
+        self.recorder.forgotten()
         if self.exit is None:
             self.end_for(FORGOTTEN)
         elif leftovers is Leftovers.END:

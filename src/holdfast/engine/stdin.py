@@ -32,11 +32,11 @@ class Stdin:
     """One child's stdin: a pipe or the writing side of a terminal."""
 
     __slots__ = (
+        "_end_place",
         "_fd",
         "_finished",
         "_ids",
         "_ids_size",
-        "_last",
         "_limits",
         "_line",
         "_loop",
@@ -66,15 +66,15 @@ class Stdin:
         # Who waits for room, with bytes and identifier.  Whoever is gone leaves at once, wherever it stands.
         self._line: OrderedDict[asyncio.Future[WriteStatus], tuple[bytes, str | None]] | None = None
         # The place of the end of the input in that line: accepted already, as nobody waits for it.
-        self._last: asyncio.Future[WriteStatus] | None = None
+        self._end_place: asyncio.Future[WriteStatus] | None = None
 
     # Written down, and read again.
 
     def snapshot(self) -> StdinSnapshot:
         """Return what another object needs to go on: what was accepted, the end of the input included."""
         queue = [bytes(data) for data in self._queue]
-        if self._last is not None and self._line and self._last in self._line:
-            queue.append(self._line[self._last][0])
+        if self._end_place is not None and self._line and self._end_place in self._line:
+            queue.append(self._line[self._end_place][0])
         return StdinSnapshot(tuple(queue), tuple(self._ids or ()), self._finished)
 
     def let_go(self) -> int | None:
@@ -166,7 +166,7 @@ class Stdin:
         self._remember(write_id)
         if last:
             # In line behind those who wait: it must come after their bytes.
-            self._last = self._get_in_line(last, None)
+            self._end_place = self._get_in_line(last, None)
             self._admit()
             self._flush()
         self._close_if_done()

@@ -91,7 +91,7 @@ class Watchdog:
     def output(self, chunk: Chunk) -> None:
         self._active = now = self._loop.time()
         if self._terms.idle_timeout is not None:
-            self._process.journal.active(now)
+            self._process.recorder.active(now)
         self._said += len(chunk.data)
         most = self._terms.output
         if most is not None and self._said > most:

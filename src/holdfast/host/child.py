@@ -15,7 +15,7 @@ from holdfast.value import replace
 from . import tree
 from .holding import Ends, Pulse, holders, pulse
 from .limits import NO_LIMITS, EnforcedLimits, Group
-from .orders import News, Report
+from .orders import News, Place, Report, StateReport
 from .shim import NO_SHIM, Shim
 from .tree import Look
 
@@ -33,9 +33,6 @@ class ShimChild:
     ``outputs``, and closes them; ``close`` ends everything else.
     """
 
-    is_held = False
-    """Whether the shim holds the files of the command, so that it outlives this server."""
-
     __slots__ = (
         "_before_us",
         "_explain",
@@ -45,6 +42,7 @@ class ShimChild:
         "_shim_pid",
         "_take_back",
         "confined_command",
+        "is_held",
         "limits",
         "outputs",
         "pid",
@@ -63,6 +61,7 @@ class ShimChild:
         group: Group | None = None,
         limits: EnforcedLimits = NO_LIMITS,
         confined_command: ConfinedCommand | None = None,
+        held: bool = False,
     ) -> None:
         """
         Args:
@@ -71,6 +70,7 @@ class ShimChild:
             group: The control groups of the tree, which are removed at the end.
             limits: The limits of the tree, and who keeps them.
             confined_command: Gets the denials, if the command runs in a sandbox.
+            held: Whether the shim holds ``stdin`` and ``outputs`` for the next server.
         """
         self._shim = shim
         self._take_back: Callable[..., None] | None = take_back
@@ -86,8 +86,30 @@ class ShimChild:
         self.released = False
         """Whether the pid of the command may be another process's by now."""
         self._killed = False
+        self.is_held = held
+        """Whether the shim holds the files of the command, which then outlives this server."""
         self.stdin = stdin
         self.outputs = outputs
+
+    def resume(self, state: StateReport) -> None:
+        """Go on with a command that another server has ordered, as its shim says."""
+        self.pid, self._shim_pid = state.pid, state.shim
+        self.released, self._killed = state.released, state.killed
+        self._explain = None
+
+    @property
+    def cursor(self) -> int:
+        """The descriptor whose offset says how far the output was taken.  It belongs to the shim."""
+        assert self._shim.cursor is not None
+        return self._shim.cursor
+
+    def hold_input(self, cursor: int) -> None:
+        """Have the shim hold the descriptor whose offset says how far the input was written."""
+        self._shim.hold(Place.STDIN_CURSOR, cursor)
+
+    def drop_input(self) -> None:
+        """Have the shim close its copy of standard input, without which the command sees no end of it."""
+        self._shim.drop((Place.STDIN, Place.STDIN_CURSOR))
 
     def fileno(self) -> int:
         """Return the socket to the shim, which is readable when a report has come."""
@@ -218,7 +240,8 @@ class ShimChild:
 
     def retire(self) -> None:
         """Release everything, and give the shim back.  No process of the tree may be left."""
-        if not self.released:
+        # A shim that holds files keeps them, after it was released, until it is told once more.
+        if self.is_held or not self.released:
             self.released = True
             self._shim.release(quietly=True)
         self._give_back(usable=not self._killed)

@@ -15,16 +15,17 @@ from functools import cache, partial
 from typing import TYPE_CHECKING
 
 from holdfast.errors import Fault, HostUnfit, ProgramSearch, SpawnFailed
-from holdfast.model import UNLIMITED, Size, Spec, Stream
+from holdfast.model import UNLIMITED, Limits, Size, Spec, Stream
 from holdfast.sandbox import Guarantees
 from holdfast.value import replace
 
 from .child import ShimChild
 from .environ import Environment, to_bytes
-from .limits import NO_LIMITS, EnforcedLimits, Group, Groups, resource_limits
-from .orders import News, Report, StartOrder, StartStage
+from .limits import Group, Groups, resource_limits
+from .orders import News, Report, StartOrder, StartStage, StateReport
+from .outliving import Holding, HostFacts, files_of, places_of, unexplained
 from .pty import open_terminal
-from .shim import ForkServer
+from .shim import ForkServer, Shim
 
 if TYPE_CHECKING:
     from holdfast.host.sandbox.rules import PolicySearch
@@ -110,11 +111,14 @@ class Spawner:
         env = self._environment.child(spec.env_policy, spec.env, spec.variables)
         return self._confiner.confine(spec.sandbox, env.get("TMPDIR"), search)
 
-    def start(self, spec: Spec, confinement: Confinement | None = None) -> ShimChild:
+    def start(
+        self, spec: Spec, confinement: Confinement | None = None, holding: Holding | None = None
+    ) -> ShimChild:
         """Order a shim to start what ``spec`` says.  The first report of the child says whether it runs.
 
         Args:
             confinement: What ``confine`` has returned for this spec.
+            holding: Writes the command down, which then outlives this server.
 
         Raises:
             SpawnFailed: The order cannot be given.  The error names what is at fault.
@@ -127,9 +131,14 @@ class Spawner:
             if spec.terms.limits is not UNLIMITED:
                 group = self._groups.make(spec.terms.limits)
             order, stdin, outputs = _order(spec, env, group, confinement, ours, theirs)
+            facts = self._facts(spec, group, confinement)
             shim = self._fork_server.shim()
             try:
-                shim.start(order, theirs)
+                if holding is None:
+                    shim.start(order, theirs)
+                else:
+                    holds = places_of(shim, stdin, outputs, holding)
+                    shim.start(replace(order, key=holding.begin(facts)), theirs, holds)
             except BaseException:
                 self._fork_server.take_back(shim, usable=False)
                 raise
@@ -152,13 +161,48 @@ class Spawner:
             explain=explain,
             take_back=self._fork_server.take_back,
             group=group,
-            limits=NO_LIMITS
-            if spec.terms.limits is UNLIMITED
-            else EnforcedLimits(
-                spec.terms.limits, frozenset() if group is None else self._groups.controllers
-            ),
+            limits=facts.limits(spec.terms.limits),
             confined_command=None if confinement is None else confinement.command(),
+            held=holding is not None,
         )
+
+    def _facts(self, spec: Spec, group: Group | None, confinement: Confinement | None) -> HostFacts:
+        """Return what the host knows of a command that is about to be ordered."""
+        command = None if confinement is None else confinement.command()
+        return HostFacts(
+            () if group is None else tuple(group.paths),
+            () if group is None else tuple(sorted(self._groups.controllers)),
+            None if command is None else (command.exact, command.enforcers),
+        )
+
+    def resume(
+        self, shim: Shim, state: StateReport, files: Mapping[int, int], facts: HostFacts, limits: Limits
+    ) -> ShimChild:
+        """Return the child of a shim whose command another server has ordered.
+
+        Args:
+            files: What the shim holds of the command, by ``Place``; whoever takes the child closes it.
+            facts: What was told to ``Holding.begin``.
+        """
+        stdin, outputs = files_of(files)
+        confined = None
+        if facts.confined is not None:
+            from .sandbox.confinement import ConfinedCommand
+
+            confined = ConfinedCommand(exact=facts.confined[0], enforcers=facts.confined[1])
+        child = ShimChild(
+            shim,
+            stdin=stdin,
+            outputs=outputs,
+            explain=unexplained,
+            take_back=self._fork_server.take_back,
+            group=Group(facts.groups) if facts.groups else None,
+            limits=facts.limits(limits),
+            confined_command=confined,
+            held=True,
+        )
+        child.resume(state)
+        return child
 
     def close(self) -> None:
         """Release everything that starts need.  Children that run are not affected.  May be called twice."""

@@ -4,16 +4,16 @@ from __future__ import annotations
 
 from typing import Any
 
-from holdfast.engine.journal import NO_JOURNAL
+from holdfast.engine.recorder import NO_RECORDER
 from holdfast.model import PLAIN, Cause, Exit, Kind
 from tests.property.scripted import Deed, Life
 
 
 class Notes:
-    """Implements ``journal.Journal``: keeps a list, beside what the watcher is told."""
+    """Implements ``recorder.Recorder``: keeps a list, beside what the watcher is told."""
 
-    take = staticmethod(NO_JOURNAL.take)
-    open_stdin = NO_JOURNAL.open_stdin
+    take = staticmethod(NO_RECORDER.take)
+    open_stdin = NO_RECORDER.open_stdin
 
     def __init__(self, life: Life) -> None:
         self._ledger = life.ledger
@@ -24,6 +24,8 @@ class Notes:
 
     def exited(self, seq: int, end: Exit, drain: float | None) -> None:
         self._ledger.append(("noted", seq, end.code, list(self._child.orders)))
+
+    def amended(self, end: Exit) -> None: ...
 
     def closed(self, seq: int) -> None:
         self._ledger.append(("noted closed", seq))
@@ -52,7 +54,7 @@ def events(life: Life) -> list[Any]:
 def test_an_exit_is_written_down_before_anybody_is_told_and_before_the_shim_is_released() -> None:
     """A shim that was released may forget how its command ended."""
     life = Life(PLAIN, suspends=False)
-    life.process.journal = Notes(life)
+    life.process.recorder = Notes(life)
 
     life.do(Deed("exit", 3))  # It has left others: the shim is to be released.
 
@@ -64,7 +66,7 @@ def test_an_exit_is_written_down_before_anybody_is_told_and_before_the_shim_is_r
 
 def test_a_close_is_written_down_before_anybody_is_told() -> None:
     life = Life(PLAIN, suspends=False)
-    life.process.journal = Notes(life)
+    life.process.recorder = Notes(life)
 
     life.do(Deed("exit", 0, flag=True))
 
@@ -84,7 +86,7 @@ def test_a_close_is_written_down_before_anybody_is_told() -> None:
 def test_the_cause_of_an_end_and_its_time_are_written_down_before_the_order() -> None:
     """Whoever goes on after a crash carries out what was written down."""
     life = Life(PLAIN, suspends=False)
-    life.process.journal = Notes(life)
+    life.process.recorder = Notes(life)
 
     life.process.end_for(Cause(Kind.TIMEOUT, "limit"), 0.5)
 
