@@ -28,6 +28,11 @@ _REFUSED = Bound(_ERROR, counted=True, used=True)
 BOUNDS = {
     "engine.processes": _REFUSED,
     "engine.retained_bytes": Bound(_GAP, used=True),
+    "engine.arena_bytes": Bound(
+        "A start fails: [LimitReached](errors.md).  Of a process that says more, the oldest is dropped, and "
+        "told as a [gap](exec.md#outputgap).  A write waits for its answer.",
+        counted=True,
+    ),
     "engine.retained_chunks": Bound(_GAP),
     "engine.arguments": Bound(_ERROR, counted=True),
     "engine.argument_bytes": Bound(_ERROR, counted=True),

@@ -21,6 +21,12 @@ class EngineLimits:
     Over it, whoever adds drops its own oldest.
     """
 
+    arena_bytes: int = 2048 * MIB
+    """Memory for what outlives the server: retained output, input that was not read yet, records.
+
+    Twice what is retained, because it is taken in blocks.
+    """
+
     retained_chunks: int = 50_000
     """Pieces of output kept per process: bounds the overhead of one-byte writes."""
 

@@ -93,6 +93,7 @@ DOOR = {
 """What is reached by coming."""
 
 ELSEWHERE = {
+    "engine.arena_bytes": "tests/unit/host/test_arena.py",
     "engine.stdin_bytes": "tests/unit/engine/test_stdin.py",
     "engine.stop_seconds": "tests/unit/engine/test_local.py",
     "sandbox.lookup_seconds": "tests/unit/host/sandbox/test_rules_search.py",

@@ -95,7 +95,7 @@ class Ring:
         self._chunks: list[Chunk] = []
         self._head = 0  # Chunks before this index are dropped already.
         self._total = 0
-        self._dropped: _Dropped | None = None
+        self._dropped: Dropped | None = None
 
     # Written down, and read again.
 
@@ -111,7 +111,7 @@ class Ring:
         ring._total = sum(len(chunk.data) for chunk in snapshot.chunks)
         budget.used += ring.cost
         if snapshot.dropped is not None:
-            ring._dropped = _Dropped.resume(snapshot.dropped)
+            ring._dropped = Dropped.resume(snapshot.dropped)
         return ring
 
     @property
@@ -191,7 +191,7 @@ class Ring:
         head = self._head
         size = len(self._chunks[head].data)
         if self._dropped is None:
-            self._dropped = _Dropped()
+            self._dropped = Dropped()
         self._dropped.add(self._chunks[head].seq, size)
         self._total -= size
         self._budget.used -= size + self._piece
@@ -206,7 +206,7 @@ class Ring:
 _DROPPED = Chunk(0, None, b"")  # type: ignore[arg-type]  # Never handed out; frees the bytes.
 
 
-class _Dropped:
+class Dropped:
     """An account of the chunks that were dropped."""
 
     __slots__ = ("_first", "_last", "_sums")
@@ -221,7 +221,7 @@ class _Dropped:
         return self._first, self._last, tuple(self._sums)
 
     @classmethod
-    def resume(cls, snapshot: tuple[int, int, tuple[int, ...]]) -> _Dropped:
+    def resume(cls, snapshot: tuple[int, int, tuple[int, ...]]) -> Dropped:
         dropped = cls()
         dropped._first, dropped._last, sums = snapshot
         dropped._sums = array("Q", sums)

@@ -21,7 +21,7 @@ from holdfast.poller import WRITABLE, Poller
 
 from .life import StdinSnapshot
 
-_FOR_NOW = (errno.EAGAIN, errno.ENOMEM, errno.ENOBUFS)
+FOR_NOW = (errno.EAGAIN, errno.ENOMEM, errno.ENOBUFS)
 """What the system says when it cannot take bytes at this moment; the next one may be better."""
 
 _EMPTY: deque[bytes | memoryview] = deque(maxlen=0)
@@ -59,7 +59,7 @@ class Stdin:
         self._watched = False
         self._finished = False
         # Made when first needed: most processes never get a byte.
-        self._ids: OrderedDict[str, None] | None = None
+        self._ids: OrderedDict[str | bytes, int] | None = None
         self._ids_size = 0
         self._queue: deque[bytes | memoryview] = _EMPTY
         self._queued = 0
@@ -75,7 +75,7 @@ class Stdin:
         queue = [bytes(data) for data in self._queue]
         if self._end_place is not None and self._line and self._end_place in self._line:
             queue.append(self._line[self._end_place][0])
-        return StdinSnapshot(tuple(queue), tuple(self._ids or ()), self._finished)
+        return StdinSnapshot(tuple(queue), tuple(map(str, self._ids or ())), self._finished)
 
     def let_go(self) -> int | None:
         """Write no more, and return the descriptor for whoever goes on; None if it is closed."""
@@ -125,7 +125,7 @@ class Stdin:
         try:
             written = os.write(self._fd, data)
         except OSError as error:
-            if error.errno not in _FOR_NOW:
+            if error.errno not in FOR_NOW:
                 self.close()  # The child closed its end, or the terminal is gone.
                 return WriteStatus.STDIN_CLOSED
             written = 0
@@ -201,8 +201,8 @@ class Stdin:
             len(self._queue) < self._limits.stdin_chunks and self._queued < self._limits.stdin_bytes
         )
 
-    def _take(self, data: bytes, write_id: str | None) -> WriteStatus:
-        """Make ``data`` ours, unless it was before or nobody can read it."""
+    def _take(self, data: bytes, write_id: str | None) -> WriteStatus | None:
+        """Make ``data`` ours, unless it was before or nobody can read it; None if there is no room for it."""
         if self.has_accepted(write_id):
             return WriteStatus.ACCEPTED
         if self._fd is None:
@@ -211,18 +211,20 @@ class Stdin:
         return self._remember(write_id)
 
     def _remember(self, write_id: str | None) -> WriteStatus:
-        if write_id is None:
-            return WriteStatus.ACCEPTED
-        if self._ids is None:
-            self._ids = OrderedDict()
-        self._ids[write_id] = None
-        self._ids_size += len(write_id)
-        limits = self._limits
-        while len(self._ids) > limits.write_ids or (
-            self._ids_size > limits.write_id_bytes and len(self._ids) > 1
-        ):
-            self._ids_size -= len(self._ids.popitem(last=False)[0])
+        if write_id is not None:
+            self._remember_as(write_id, len(write_id))
         return WriteStatus.ACCEPTED
+
+    def _remember_as(self, key: str | bytes, size: int) -> None:
+        """Remember an identifier of this size by a key, and forget the oldest ones."""
+        ids = self._ids
+        if ids is None:
+            ids = self._ids = OrderedDict()
+        ids[key] = size
+        self._ids_size += size
+        limits = self._limits
+        while len(ids) > limits.write_ids or (self._ids_size > limits.write_id_bytes and len(ids) > 1):
+            self._ids_size -= ids.popitem(last=False)[1]
 
     def _enqueue(self, data: bytes | memoryview) -> None:
         if not self._queue:
@@ -244,7 +246,7 @@ class Stdin:
             try:
                 written = os.write(fd, data)
             except OSError as error:
-                if error.errno not in _FOR_NOW:
+                if error.errno not in FOR_NOW:
                     self.close()
                 return
             self._queued -= written
@@ -260,5 +262,11 @@ class Stdin:
         """Let those in line in, in order, as far as there is room."""
         while self._line and self._has_room():
             answer, (data, write_id) = self._line.popitem(last=False)
-            if not answer.done():
-                answer.set_result(self._take(data, write_id))
+            if answer.done():
+                continue
+            status = self._take(data, write_id)
+            if status is None:
+                self._line[answer] = data, write_id
+                self._line.move_to_end(answer, last=False)
+                return
+            answer.set_result(status)

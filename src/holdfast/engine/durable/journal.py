@@ -1,0 +1,247 @@
+"""The journal of a child's stdin, as it is in the arena: a table of entries, and cells with the bytes.
+
+What must hold:
+
+1. The number of entries is the commit: the entries and their bytes are complete before.
+2. The bytes of an entry are never written again, because the pipe may have their very pages.
+3. The cursor stands in the bytes of the first entry that is not written to the child, or outside of all that
+   are not.  It says how much of that entry the child was given.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from holdfast.host.arena import BLOCK, BLOCK_SIZE, CELL, LENT_BLOCK, LENT_CELL, PAGE, SIZES, Arena, Damaged
+from holdfast.value import value
+
+from . import layout
+from .layout import WriteFlag
+
+_STEP = 16_384
+"""Bytes by which tables and blocks get their memory."""
+
+_FIRST = SIZES[CELL] // layout.WRITE_SIZE
+_MOST = SIZES[BLOCK] // layout.WRITE_SIZE
+
+
+@value
+class Write:
+    """One entry of the journal."""
+
+    at: int
+    """The place of its bytes.  Of the end of input: the last bytes, packed."""
+    length: int
+    flags: int
+    identifier: bytes
+    """As it is stored."""
+
+
+class Journal:
+    """The table of a journal, and room for bytes.  What is written to the child is not its affair."""
+
+    __slots__ = (
+        "_arena",
+        "_backed",
+        "_limit",
+        "_slot",
+        "cells",
+        "count",
+        "end",
+        "full",
+        "mask",
+        "pos",
+        "table",
+    )
+
+    def __init__(self, arena: Arena, slot: int) -> None:
+        """
+        Args:
+            slot: The first word of the slot.
+
+        Raises:
+            Damaged: There is no such journal.
+        """
+        self._arena = arena
+        self._slot = slot
+        words = arena.words
+        self.count = words[slot + layout.IN_COUNT]
+        self.table = words[slot + layout.IN_TABLE]
+        self.mask = -1
+        self.pos = self.end = self._limit = 0
+        """Where the next bytes go; up to where there is memory; up to where the cell or block goes."""
+        self._backed = 0
+        self.cells: list[int] = []
+        """The cells and blocks with bytes, oldest first."""
+        if self.table:
+            kind = arena.kind_of(self.table)
+            if kind not in (CELL, BLOCK):
+                raise Damaged(f"there is no table at {self.table}")
+            self.mask = SIZES[kind] // layout.WRITE_SIZE - 1
+            self._backed = self.count if kind == BLOCK else _FIRST
+        self._set_full()
+
+    def _set_full(self) -> None:
+        """Up to how many entries, ever, there may be without another look at the table."""
+        self.full = self._backed if self.mask + 1 < _MOST or self._backed < _MOST else 1 << 62
+
+    # Reading.
+
+    def place(self, number: int) -> int:
+        """The place of an entry."""
+        return self.table + (number & self.mask) * layout.WRITE_SIZE
+
+    def read(self, number: int) -> Write:
+        """An entry that was committed and is not overwritten.
+
+        Raises:
+            Damaged: It cannot be one.
+        """
+        arena, place = self._arena, self.place(number)
+        at = arena.words[place >> 3]
+        length, flags, size = layout.read_write_word(arena.words[(place >> 3) + 1])
+        if size > layout.IDENTIFIER_MOST or (flags & WriteFlag.END and length):
+            raise Damaged(f"entry {number} of a journal is none")
+        if length:
+            cell, room = arena.cell_of(at)
+            if arena.kind_of(cell) not in (LENT_CELL, LENT_BLOCK) or at + length > cell + room:
+                raise Damaged(f"entry {number} of a journal has no bytes")
+        return Write(at, length, flags, arena.map[place + 16 : place + 16 + size])
+
+    def remembered(self) -> range:
+        """The entries that are not overwritten."""
+        return range(max(0, self.count - self.mask - 1), self.count)
+
+    # Writing.
+
+    def begin(self) -> None:
+        """Have a table.
+
+        Raises:
+            LimitReached: There is no room for it.
+        """
+        self.table = self._arena.allocate(CELL)
+        self.mask, self._backed = _FIRST - 1, _FIRST
+        self._arena.words[self._slot + layout.IN_TABLE] = self.table
+        self._set_full()
+
+    def has_room(self, entries: int, unwritten: int) -> bool:
+        """Whether there can be so many entries more, if so many are still needed."""
+        return unwritten + entries <= _MOST // 2 or (not unwritten and entries <= _MOST)
+
+    def make_entries(self, entries: int) -> None:
+        """See to it that so many entries can be stored.
+
+        Raises:
+            LimitReached: They cannot.
+        """
+        if self.count + entries > _FIRST and self.mask + 1 == _FIRST:
+            self._grow()
+        while self._backed < min(self.count + entries, _MOST):
+            self._arena.back(self.table + (self._backed & -_FIRST) * layout.WRITE_SIZE, _STEP)
+            self._backed = (self._backed & -_FIRST) + _STEP // layout.WRITE_SIZE
+        self._set_full()
+
+    def _grow(self) -> None:
+        arena = self._arena
+        table = arena.allocate(BLOCK)
+        try:
+            arena.back(table, _STEP)
+        except BaseException:
+            arena.release(table)
+            raise
+        for number in self.remembered():
+            old, new = self.place(number), table + number * layout.WRITE_SIZE
+            arena.view[new : new + layout.WRITE_SIZE] = arena.view[old : old + layout.WRITE_SIZE]
+        before, self.table, self.mask = self.table, table, _MOST - 1
+        arena.words[self._slot + layout.IN_TABLE] = table
+        self._backed = _STEP // layout.WRITE_SIZE
+        arena.release(before)
+
+    def make_room(self, size: int) -> list[tuple[int, int]]:
+        """Have room for so many bytes; return places and lengths, in order.
+
+        Raises:
+            LimitReached: There is none; then nothing has changed.
+        """
+        arena = self._arena
+        if self.pos + size > self.end and self.pos + size <= self._limit:
+            more = (self.pos + size - self.end + _STEP - 1) & -_STEP
+            arena.back(self.end, min(more, self._limit - self.end))
+            self.end = min(self.end + more, self._limit)
+        if self.pos + size <= self.end:
+            return [(self.pos, size)]
+        if size <= PAGE:
+            at = arena.allocate(LENT_CELL)
+            self.cells.append(at)
+            self.end = self._limit = at + PAGE
+            return [(at, size)]
+        return self._make_blocks(size)
+
+    def _make_blocks(self, size: int) -> list[tuple[int, int]]:
+        arena, made = self._arena, list[tuple[int, int]]()
+        try:
+            for start in range(0, size, BLOCK_SIZE):
+                length = min(BLOCK_SIZE, size - start)
+                at = arena.allocate(LENT_BLOCK)
+                made.append((at, length))
+                arena.back(at, -(-length // PAGE) * PAGE)
+        except BaseException:
+            for at, _ in made:
+                arena.release(at)
+            raise
+        self.cells += [at for at, _ in made]
+        at, length = made[-1]
+        self.end, self._limit = at - (-length // PAGE) * PAGE, at + BLOCK_SIZE
+        return made
+
+    def store(self, number: int, at: int, word: int, identifier: bytes) -> None:
+        """Write an entry; it counts once ``commit`` says so."""
+        arena, place = self._arena, self.place(number)
+        arena.words[place >> 3] = at
+        arena.words[(place >> 3) + 1] = word
+        arena.map[place + 16 : place + 16 + len(identifier)] = identifier
+
+    def commit(self, count: int) -> None:
+        """There are so many entries."""
+        self._arena.words[self._slot + layout.IN_COUNT] = count
+        self.count = count
+
+    def leave(self, at: int) -> None:
+        """Give back the cells and blocks before the one with this place; the cursor is in that one."""
+        while len(self.cells) > 1 and self._arena.cell_of(at)[0] != self.cells[0]:
+            self._arena.release(self.cells.pop(0))
+
+    def give_up(self) -> None:
+        """Give back all bytes; the table stays."""
+        for at in self.cells:
+            self._arena.release(at)
+        self.cells = []
+        self.pos = self.end = self._limit = 0
+
+
+def cells_of_journal(arena: Arena, slot: int) -> Sequence[int]:
+    """Everything that a journal consists of, outside of the slot.
+
+    Raises:
+        Damaged: It does not say.
+    """
+    words = arena.words
+    if not words[slot + layout.IN_TABLE]:
+        return ()
+    journal = Journal(arena, slot)
+    if words[slot + layout.IN_FLAGS] & layout.InputFlag.CLOSED:
+        return (journal.table,)
+    return (journal.table, *cells_with_bytes(arena, journal, words[slot + layout.IN_TAIL]))
+
+
+def cells_with_bytes(arena: Arena, journal: Journal, tail: int) -> list[int]:
+    """The cells and blocks with bytes that the child was not given, oldest first.
+
+    Raises:
+        Damaged: There are no such entries.
+    """
+    if not 0 <= journal.count - tail <= journal.mask + 1:
+        raise Damaged(f"a journal has {journal.count} entries, and {tail} of them were written")
+    writes = (journal.read(number) for number in range(tail, journal.count))
+    return list(dict.fromkeys(arena.cell_of(write.at)[0] for write in writes if write.length))
