@@ -6,11 +6,12 @@ Dialects know this module and no backend; they serve what is kept on this host.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from typing import TYPE_CHECKING, Any, Protocol
 
 from .model import Chunk, Ended, Exit, HostInfo, Leftovers, Listing, Page, Size, Spec, Stream, WriteStatus
 from .principal import Principal
+from .value import value
 
 if TYPE_CHECKING:
     from .files import Files
@@ -231,6 +232,9 @@ class HostedProcess(Process, Protocol):
     def retained(self) -> int:
         """How many bytes of output are kept."""
 
+    def acknowledged(self, seq: int) -> None:
+        """Note, for a server that goes on after this one, that its client has everything up to a number."""
+
     def pack(self) -> Packed | None:
         """All there is to know of it, for ``HostedBackend.unpack``; None as long as something can change.
 
@@ -334,10 +338,62 @@ class Backend(Protocol):
         """Kill every process and wait for their end.  Nothing can be started after."""
 
 
+class Ledger(Protocol):
+    """Small facts that outlive this server, each under a number."""
+
+    def put(self, data: bytes) -> int:
+        """Keep these bytes; return their number, which is not 0.
+
+        Raises:
+            LimitReached: There is no room for them.
+        """
+
+    def remove(self, number: int) -> None:
+        """Keep nothing any more under a number; may be called twice."""
+
+    def items(self) -> Iterable[tuple[int, bytes]]:
+        """All numbers and their bytes, in the order in which they were put."""
+
+
+class NoLedger:
+    """Keeps nothing: everything ends with this server.  Implements ``Ledger``."""
+
+    def put(self, data: bytes) -> int:
+        return 0
+
+    def remove(self, number: int) -> None:
+        pass
+
+    def items(self) -> Iterable[tuple[int, bytes]]:
+        return ()
+
+
+@value
+class RecoveredProcess:
+    """A process that another server has started, and that goes on here."""
+
+    note: bytes
+    """``Spec.note`` of it."""
+    process: HostedProcess
+    closed_at: float | None
+    """When its output ended, by the clock of the loop; None if it has not."""
+    acknowledged: int
+    """What ``HostedProcess.acknowledged`` was last told."""
+    is_forgotten: bool
+    """Whether it was forgotten, and only somebody whom it has started is left."""
+
+
 class HostedBackend(Backend, Protocol):
     """A backend on this host."""
 
     async def start(self, spec: Spec) -> HostedProcess: ...
+
+    @property
+    def ledger(self) -> Ledger:
+        """Small facts that outlive this server as processes with a ``Spec.note`` do."""
+
+    def recovered(self) -> Sequence[RecoveredProcess]:
+        """Give the processes of the server before, once."""
 
     def on_behalf_of(self, principal: Principal, peer: str = "") -> HostedBackend:
         """This backend, as far as the principal may use it; ``peer`` is its address, for the record.

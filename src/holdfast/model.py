@@ -124,6 +124,11 @@ class Spec:
     """Patterns of the variables it may inherit; None for all that its policy gives it."""
     name: str = ""
     """What its client calls it: for the record only."""
+    note: bytes = b""
+    """What a server that goes on after this one needs to serve it to its client.
+
+    A process without a note ends with its server.
+    """
 
 
 class Kind(Enum):

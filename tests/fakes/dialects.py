@@ -8,7 +8,7 @@ import json
 from collections.abc import Callable
 from typing import Any, cast
 
-from holdfast.backend import Http, Packed, Prompt, Valve, Watcher
+from holdfast.backend import Http, Ledger, NoLedger, Packed, Prompt, RecoveredProcess, Valve, Watcher
 from holdfast.dialects.dialect import LongResult
 from holdfast.files import Files
 from holdfast.model import (
@@ -219,6 +219,9 @@ class FakeProcess(Prompt):
     def retained(self) -> int:
         return self.kept
 
+    def acknowledged(self, seq: int) -> None:
+        self.noted = seq
+
     def pack(self) -> Packed | None:
         return self.packed
 
@@ -294,11 +297,18 @@ class FakeBackend:
         self.asked = asyncio.Event()
         """Set by the first start."""
         self._outcomes = list(outcomes)
+        self.ledger: Ledger = NoLedger()
+        self.found: list[RecoveredProcess] = []
+        """What ``recovered`` gives."""
         self.unpacked: dict[Packed, FakeProcess] = {}
         """What ``unpack`` answers."""
 
     def on_behalf_of(self, principal: Principal, peer: str = "") -> FakeBackend:
         return self
+
+    def recovered(self) -> list[RecoveredProcess]:
+        recovered, self.found = self.found, []
+        return recovered
 
     async def start(self, spec: Spec) -> FakeProcess:
         self.specs.append(spec)

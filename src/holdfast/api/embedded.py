@@ -40,6 +40,7 @@ if TYPE_CHECKING:
     from holdfast.engine.process import LocalProcess
     from holdfast.files import Files
     from holdfast.host.child import ShimChild
+    from holdfast.host.outliving import Holding
     from holdfast.host.sandbox.confinement import Confinement
     from holdfast.host.sandbox.rules import PolicySearch
     from holdfast.sandbox import Guarantees
@@ -117,9 +118,11 @@ class _Children:
         assert self._full is not None  # Called in a thread, where it must not be set up.
         return self._full.confine(spec, search)
 
-    def start(self, spec: Spec, confinement: Confinement | None = None) -> ShimChild:
+    def start(
+        self, spec: Spec, confinement: Confinement | None = None, holding: Holding | None = None
+    ) -> ShimChild:
         plain = spec.sandbox is None and spec.terms.limits == PLAIN.limits
-        return (self._plain if plain else self.equip()).start(spec, confinement)
+        return (self._plain if plain else self.equip()).start(spec, confinement, holding)
 
     def close(self) -> None:
         for spawner in (self._plain, self._full):

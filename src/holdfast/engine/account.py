@@ -10,11 +10,12 @@ What must hold:
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from functools import partial
 from os.path import realpath
 from typing import TYPE_CHECKING
 
-from holdfast.backend import Packed
+from holdfast.backend import Ledger, Packed, RecoveredProcess
 from holdfast.errors import Forbidden, HoldfastError, LimitReached
 from holdfast.host import environ
 from holdfast.model import HostInfo, Spec
@@ -70,6 +71,19 @@ class AccountBackend:
         return self._engine.info
 
     @property
+    def ledger(self) -> Ledger:
+        return self._engine.ledger
+
+    def recovered(self) -> Sequence[RecoveredProcess]:
+        """None: the engine's are everybody's."""
+        return ()
+
+    @property
+    def budget(self) -> Budget:
+        """What the principal's output counts in."""
+        return self._account.budget
+
+    @property
     def files(self) -> LocalFiles:
         files = self._engine.files
         return files if self._grant.roots is None else files.within(self._grant.roots)
@@ -105,7 +119,7 @@ class AccountBackend:
 
     async def _begin(self, spec: Spec, entry: AuditRecord | None) -> LocalProcess:
         try:
-            process = await self._engine.start_for(spec, self, self._account.budget)
+            process = await self._engine.start_for(spec, self, self._account.budget, self._principal.identity)
         except BaseException as error:
             if entry is not None:
                 entry.failed(str(error) if isinstance(error, HoldfastError) else type(error).__name__)
@@ -141,6 +155,11 @@ class AccountBackend:
             raise Forbidden("directory", cwd)
 
     # Implements ``life.Owner``.
+
+    def adopted(self, process: LocalProcess) -> None:
+        if not process.closed or process.has_leftovers:
+            self._account.live.add(process)
+        self._engine.adopted(process)
 
     def exited(self, process: LocalProcess) -> None:
         entry = self._entries.pop(process, None)

@@ -14,6 +14,7 @@ from holdfast.errors import SpawnFailed
 from holdfast.host.holding import Ends, Pulse
 from holdfast.host.limits import NO_LIMITS, EnforcedLimits
 from holdfast.host.orders import News, Report
+from holdfast.host.outliving import Holding
 from holdfast.host.tree import Load, Look
 from holdfast.model import Spec, Stream
 from holdfast.poller import Poller
@@ -38,6 +39,20 @@ class Child(Protocol):
     @property
     def outputs(self) -> tuple[tuple[Stream, int], ...]:
         """The descriptors of the outputs, for the engine to read and to close.  They do not block."""
+
+    @property
+    def cursor(self) -> int:
+        """The descriptor whose offset says how far the output was taken; of one that is held."""
+
+    def hold_input(self, cursor: int) -> None:
+        """Have its shim hold the descriptor whose offset says how far the input was written.
+
+        Raises:
+            OSError: The system does not have what it takes.
+        """
+
+    def drop_input(self) -> None:
+        """Have its shim close its copy of standard input."""
 
     @property
     def is_held(self) -> bool:
@@ -139,8 +154,12 @@ class Children(Protocol):
             SandboxUnavailable: The sandbox cannot be kept on this host.
         """
 
-    def start(self, spec: Spec, confinement: Confinement | None = None) -> Child:
+    def start(
+        self, spec: Spec, confinement: Confinement | None = None, holding: Holding | None = None
+    ) -> Child:
         """Order a child, without waiting.  Its first report says whether it runs.
+
+        With ``holding``, it is written down and outlives this server.
 
         Raises:
             SpawnFailed: The order cannot be given.
@@ -157,6 +176,7 @@ class _NoChild:
     stdin = None
     outputs = ()
     is_held = False
+    cursor = -1
     limits = NO_LIMITS
     confined_command = None
 
@@ -170,6 +190,12 @@ class _NoChild:
         raise NotImplementedError
 
     def hand_over(self) -> None:
+        pass
+
+    def hold_input(self, cursor: int) -> None:
+        pass
+
+    def drop_input(self) -> None:
         pass
 
     def signal(self, number: int) -> None:

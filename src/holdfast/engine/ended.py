@@ -36,17 +36,31 @@ def pack(pid: int, next_seq: int, end: Exit | None, ring: Ring, *, terminal: boo
     """All there is to know of a process that has closed; None if it is too much."""
     if end is None or ring.total > PACK_MOST or ring.gap(0) is not None:
         return None
+    said = [(chunk.seq, chunk.stream.value, chunk.data) for chunk in ring.after(0)]
+    return (pid, next_seq, terminal, *pack_exit(end), said)
+
+
+def pack_exit(end: Exit) -> Packed:
+    """The end of a process as plain values."""
     outcome, usage = end.outcome, end.usage
     return (
-        pid,
-        next_seq,
-        terminal,
         end.code,
         (outcome.kind.value, outcome.exit_code, outcome.signal, outcome.by, outcome.detail),
         None if usage is None else (usage.user_us, usage.system_us, usage.peak_bytes),
         tuple(end.held_by),
         None if end.denied is None else _packed(end.denied),
-        [(chunk.seq, chunk.stream.value, chunk.data) for chunk in ring.after(0)],
+    )
+
+
+def unpack_exit(packed: Packed) -> Exit:
+    """The end that ``pack_exit`` has made plain."""
+    code, (kind, *rest), usage, held_by, denied = packed
+    return Exit(
+        code,
+        Outcome(Kind(kind), *rest),
+        None if usage is None else Usage(*usage),
+        held_by,
+        None if denied is None else _unpacked(*denied),
     )
 
 
@@ -70,15 +84,8 @@ class EndedProcess(Prompt):
 
     def __init__(self, packed: Packed, budget: Budget) -> None:
         """``packed`` is what ``pack`` gave; its output still counts in ``budget``."""
-        self.pid, self.next_seq, self._terminal, code, *end, chunks = packed
-        (kind, *rest), usage, held_by, denied = end
-        self.exit: Exit | None = Exit(
-            code,
-            Outcome(Kind(kind), *rest),
-            None if usage is None else Usage(*usage),
-            held_by,
-            None if denied is None else _unpacked(*denied),
-        )
+        self.pid, self.next_seq, self._terminal, *end, chunks = packed
+        self.exit: Exit | None = unpack_exit(tuple(end))
         self._budget = budget
         own = Budget(PACK_MOST + budget.piece * len(chunks), budget.piece)
         self._ring = Ring(limit=PACK_MOST, chunks=len(chunks) + 1, budget=own)
@@ -137,6 +144,9 @@ class EndedProcess(Prompt):
 
     def retained(self) -> int:
         return self._ring.total
+
+    def acknowledged(self, seq: int) -> None:
+        pass
 
     def pack(self) -> Packed | None:
         return None

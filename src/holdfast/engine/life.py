@@ -105,6 +105,9 @@ class Descriptors:
 class Owner(Protocol):
     """Whoever keeps account of the processes of a backend."""
 
+    def adopted(self, process: LocalProcess) -> None:
+        """Another server has started it, and it goes on here; it may have ended."""
+
     def exited(self, process: LocalProcess) -> None:
         """It has ended; its output may be held open."""
 

@@ -4,35 +4,36 @@ from __future__ import annotations
 
 import asyncio
 import errno
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Sequence
 from functools import partial
 from typing import TYPE_CHECKING
 from weakref import WeakValueDictionary
 
-from holdfast.backend import Packed
-from holdfast.config import MIB, EngineLimits, EnvironmentLimits, FileLimits, HttpLimits, SandboxLimits
+from holdfast.backend import Ledger, NoLedger, Packed, RecoveredProcess
+from holdfast.config import EngineLimits, EnvironmentLimits, FileLimits, HttpLimits, SandboxLimits
 from holdfast.errors import Fault, LimitReached
 from holdfast.host import environ
 from holdfast.host.info import own_environment
 from holdfast.host.spawn import failed
 from holdfast.model import HostInfo, Leftovers, Spec
 from holdfast.poller import Poller
-from holdfast.principal import ANYBODY, Identity, Principal
+from holdfast.principal import ANYBODY, Identity, Principal, principal_of
 from holdfast.telemetry import Audit, Silent, Telemetry
 from holdfast.tracing import PREPARE_SANDBOX, PROCESS, SPAWN, Span, begin, span
 from holdfast.value import replace
 
 from .account import Account, AccountBackend
-from .children import Children, PendingStart
+from .children import Child, Children, PendingStart
 from .ended import EndedProcess
 from .life import Owner, result_of
 from .looking import Looks
 from .process import LocalProcess
-from .recorder import EngineParts
-from .ring import PIECE, Budget, Ring
+from .recorder import NO_RECORDER, EngineParts, Recorder, Regainer, Store
+from .ring import PIECE, Budget
 
 if TYPE_CHECKING:
     from holdfast.host.sandbox.confinement import Confinement
+    from holdfast.host.shim import Shim
 
     from .files import LocalFiles
     from .http import HostHttp
@@ -55,6 +56,7 @@ class LocalBackend:
         sandbox_limits: SandboxLimits | None = None,
         audit: Audit | None = None,
         telemetry: Telemetry | None = None,
+        store: Store | None = None,
     ) -> None:
         """
         Args:
@@ -62,6 +64,7 @@ class LocalBackend:
             poller: The server's.  Without one the backend makes its own and closes it.
             audit: Where it is written down who starts what.
             telemetry: Where processes are counted and timed.
+            store: Writes processes down that outlive this server; without one they all end with it.
         """
         self._look = look
         self._info: HostInfo | None = None
@@ -85,6 +88,9 @@ class LocalBackend:
         self._live: set[LocalProcess] = set()
         self._strays: set[LocalProcess] = set()  # Closed, but not without leaving somebody behind.
         self._audit = audit
+        self._store = store
+        self.ledger: Ledger = NoLedger() if store is None else store.ledger
+        self._recovered: Sequence[RecoveredProcess] = ()
         self._telemetry = telemetry or Silent()
         # When they started, and their spans; of processes whose end somebody wants to know.
         self._watched: dict[LocalProcess, tuple[float, Span | None]] = {}
@@ -157,10 +163,17 @@ class LocalBackend:
         self.check(spec)
         return await self.start_for(spec, self, self._budget)
 
-    async def start_for(self, spec: Spec, owner: Owner, budget: Budget) -> LocalProcess:
+    async def start_for(
+        self,
+        spec: Spec,
+        owner: Owner,
+        budget: Budget,
+        identity: Identity = ANYBODY.identity,
+        audit: str | None = None,
+    ) -> LocalProcess:
         """Start a process that ``owner`` keeps account of, and whose output counts in ``budget``.
 
-        Its variables have been checked.
+        Its variables have been checked.  ``audit`` is its name in the audit log.
         """
         self._check_room()
         if spec.env_policy is not None and self._children.effort(spec) > environ.AT_ONCE:
@@ -173,15 +186,21 @@ class LocalBackend:
                 self._check_room()  # Meanwhile others may have started, or everything been closed.
         try:
             with span(SPAWN):
-                process = await self._start(spec, confinement, owner, budget)
+                recorder: Recorder = NO_RECORDER
+                if self._store is not None and spec.note:
+                    recorder = self._store.recorder(spec, identity, audit)
+                process = await self._start(spec, confinement, recorder, owner, budget)
         except OSError as error:
             raise failed(spec, Fault.SYSTEM, spec.argv[0], error.errno or errno.EIO) from error
+        self._enter(process, begin(PROCESS))
+        return process
+
+    def _enter(self, process: LocalProcess, running: Span | None = None) -> None:
+        """Keep account of a process that runs."""
         self._live.add(process)
-        running = begin(PROCESS)
         if running is not None or self._telemetry.recording:
             self._telemetry.process_started()
             self._watched[process] = (self._loop.time(), running)
-        return process
 
     async def _confine(self, spec: Spec, client: object) -> Confinement | None:
         from holdfast.host.sandbox.rules import PolicySearch
@@ -195,25 +214,55 @@ class LocalBackend:
             search.give_up()  # If the start was given up the thread is needed elsewhere.
 
     async def _start(
-        self, spec: Spec, confinement: Confinement | None, owner: Owner, budget: Budget
+        self,
+        spec: Spec,
+        confinement: Confinement | None,
+        recorder: Recorder,
+        owner: Owner,
+        budget: Budget,
     ) -> LocalProcess:
-        pending = PendingStart(self._children.start(spec, confinement), loop=self._loop, poller=self._poller)
+        pending: PendingStart | None = None
+        try:
+            ordered = self._children.start(spec, confinement, recorder.holding)
+            pending = PendingStart(ordered, loop=self._loop, poller=self._poller)
+            child = await self._until_running(pending)
+            ring = recorder.open(
+                child, chunks=self._limits.retained_chunks, budget=budget, now=self._loop.time()
+            )
+            return LocalProcess(child, ring, self._parts, owner=owner, terms=spec.terms, recorder=recorder)
+        except BaseException:
+            if pending is not None:
+                pending.give_up()
+            recorder.discard()
+            raise
+
+    async def _until_running(self, pending: PendingStart) -> Child:
         self._pending.add(pending)
         try:
-            child = await pending.child()
+            return await pending.child()
         finally:
             self._pending.discard(pending)
-        try:
-            return LocalProcess(
-                child,
-                Ring(limit=MIB, chunks=self._limits.retained_chunks, budget=budget),
-                self._parts,
-                owner=owner,
-                terms=spec.terms,
-            )
-        except OSError:
-            pending.give_up()
-            raise
+
+    # What another server has started.
+
+    def recover(self, shims: Iterable[Shim], regainer: Regainer) -> None:
+        """Go on with the processes of the server before.  Waits for their shims."""
+        assert self._store is not None
+        self._recovered = self._store.recover(shims, regainer, self._parts, self._account_of)
+
+    def recovered(self) -> Sequence[RecoveredProcess]:
+        recovered, self._recovered = self._recovered, ()
+        return recovered
+
+    def _account_of(self, identity: Identity) -> tuple[Owner, Budget]:
+        backend = self.on_behalf_of(principal_of(identity))
+        return (self, self._budget) if isinstance(backend, LocalBackend) else (backend, backend.budget)
+
+    def adopted(self, process: LocalProcess) -> None:
+        if not process.closed:
+            self._enter(process)
+        elif process.has_leftovers:
+            self._strays.add(process)
 
     def _check_room(self) -> None:
         most = 0 if self._closing else self._limits.processes

@@ -38,6 +38,9 @@ _RUSH = 4
 
 _F_SETPIPE_SZ = 1031
 
+_RETRY = 0.05
+"""Seconds until it is tried again to take what there was no room for."""
+
 _PACE = 0.001
 """How long small pieces gather, and how close together they must come on average to be a run."""
 
@@ -72,6 +75,17 @@ def _gather(fd: int, data: bytes) -> bytes:
         pieces.append(data)
         total += len(data)
     return b"".join(pieces)
+
+
+class Taker(Protocol):
+    """Takes the output of one process, to keep it elsewhere than in our memory."""
+
+    @property
+    def take(self) -> Take:
+        """What takes it."""
+
+    def is_starved(self) -> bool:
+        """Whether ``take`` gave nothing because there is no room for it, and is to be called again later."""
 
 
 class Speaker(Protocol):
@@ -118,6 +132,7 @@ class Output:
         "_since",
         "_speaker",
         "_take",
+        "_taker",
         "_watched",
         "_widened",
         "_writes",
@@ -132,12 +147,14 @@ class Output:
         *,
         loop: asyncio.AbstractEventLoop,
         poller: Poller,
-        take: Take = read,
+        taker: Taker | None = None,
     ) -> None:
+        """``taker`` takes what the child writes; without one it is read into our memory."""
         self.stream = stream
         self._fd = fd
         self._speaker = speaker
-        self._take = take
+        self._take = read if taker is None else taker.take
+        self._taker = taker
         self._loop = loop
         self._poller = poller
         self._run = 0
@@ -179,6 +196,10 @@ class Output:
                 self._speaker.ended(self)
             elif not self._hung_up:
                 self._set_hung_up(True)
+        elif self._taker is not None and self._taker.is_starved():
+            # The poller would tell again at once, and without end.
+            self.pause()
+            self._loop.call_later(_RETRY, self.resume)
 
     def _rush(self) -> None:
         """The pipe was full: make it larger, and take a few reads before others get their turn."""
@@ -292,7 +313,7 @@ class Output:
     def mute(self) -> None:
         """Read on, so that nobody waits or fails, and pass nothing on."""
         self._speaker = _Unheard(self._speaker)
-        self._take = read  # Whatever keeps what is taken gets no more.
+        self._take, self._taker = read, None  # Whatever keeps what is taken gets no more.
 
     def let_go(self) -> tuple[Stream, int]:
         """Read no more, and return the descriptor for whoever goes on."""

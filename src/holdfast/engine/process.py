@@ -19,7 +19,7 @@ from collections.abc import Callable
 
 from holdfast.backend import Packed, Prompt, Valve, Watcher
 from holdfast.errors import NoTerminal, StdinFailed
-from holdfast.host.orders import News, Report
+from holdfast.host.orders import LOST, News, Report
 from holdfast.model import (
     PLAIN,
     UNLIMITED,
@@ -105,16 +105,16 @@ class LocalProcess(Prompt):
         self._stdin: Stdin | None = None
         if child.stdin is not None or (snapshot is not None and snapshot.stdin is not None):
             self._stdin = recorder.open_stdin(child.stdin, parts)
-        poller = parts.poller
         self._outputs = Outputs(
-            Output(*opened, self, loop=loop, poller=poller, take=recorder.take) for opened in child.outputs
+            Output(*opened, self, loop=loop, poller=parts.poller, taker=recorder.taker)
+            for opened in child.outputs
         )
         self._terminal = any(stream is Stream.PTY for stream, _ in child.outputs)
         child.hand_over()
         heard_exit = snapshot is not None and snapshot.exit is not None
         self.tree = GONE
         if child.fileno() >= 0:
-            self.tree = Tree(child, self, loop=loop, poller=poller, looks=parts.looks, heard_exit=heard_exit)
+            self.tree = Tree(child, self, parts, heard_exit=heard_exit)
         self._watchdog: Watchdog | None = None
         if terms is not PLAIN and not heard_exit:
             self._watchdog = Watchdog(self, terms, loop, None if snapshot is None else snapshot.watchdog)
@@ -168,6 +168,12 @@ class LocalProcess(Prompt):
             self.tree.kill_at(snapshot.kill_at, self.kill)
         if snapshot.drain_at is not None:
             self._drain_timer = self._loop.call_at(snapshot.drain_at, self._on_drained)
+        if self.tree is GONE and not self._outputs and self._state is not State.CLOSED:
+            # Nobody is left who could say more of it, or how it ended.
+            if self.exit is None:
+                self.exited(LOST)
+            else:
+                self._close_if_done()
 
     # The hot path.
 
@@ -443,7 +449,12 @@ class LocalProcess(Prompt):
     def retained(self) -> int:
         return self._ring.total
 
+    def acknowledged(self, seq: int) -> None:
+        self.recorder.acknowledged(seq)
+
     def pack(self) -> Packed | None:
         if not self.closed or self.has_leftovers or self._stdin is not None or self._watches:
             return None
+        if self.recorder.holding is not None:
+            return None  # What is retained of it is not in our memory.
         return pack(self.pid, self.next_seq, self.exit, self._ring, terminal=self._terminal)

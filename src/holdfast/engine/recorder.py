@@ -6,15 +6,24 @@ A process in the memory of its server ends with that server, so nothing is writt
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Iterable, Mapping
 from typing import Protocol
 
-from holdfast.config import EngineLimits
-from holdfast.model import Cause, Exit
+from holdfast.backend import Ledger, RecoveredProcess
+from holdfast.config import MIB, EngineLimits
+from holdfast.host.orders import StateReport
+from holdfast.host.outliving import Holding, HostFacts
+from holdfast.host.shim import Shim
+from holdfast.model import Cause, Exit, Limits, Spec
 from holdfast.poller import Poller
+from holdfast.principal import Identity
 from holdfast.value import value
 
+from .children import Child
+from .life import Owner
 from .looking import Looks
-from .output import Take, read
+from .output import Taker
+from .ring import Budget, Ring
 from .stdin import Stdin
 
 
@@ -28,12 +37,60 @@ class EngineParts:
     limits: EngineLimits
 
 
-class Recorder(Protocol):
-    """Where the facts of one process are written down.  Nothing here waits or raises."""
+class Regainer(Protocol):
+    """Makes children of commands that another server has ordered."""
+
+    def resume(
+        self, shim: Shim, state: StateReport, files: Mapping[int, int], facts: HostFacts, limits: Limits
+    ) -> Child: ...
+
+    def regain(self, shim: Shim, *, busy: bool) -> None:
+        """Take a shim of the server before, which has a command if it is ``busy``."""
+
+
+class AccountOf(Protocol):
+    """Whoever keeps account of the processes of one principal."""
+
+    def __call__(self, identity: Identity) -> tuple[Owner, Budget]: ...
+
+
+class Store(Protocol):
+    """Writes processes down that outlive this server."""
 
     @property
-    def take(self) -> Take:
-        """What takes the output of the process from its pipes or its terminal."""
+    def ledger(self) -> Ledger:
+        """Small facts of others."""
+
+    def recorder(self, spec: Spec, identity: Identity, audit: str | None) -> Recorder:
+        """Return what writes a process of that principal down; ``audit`` is its name in the audit log."""
+
+    def recover(
+        self, shims: Iterable[Shim], regainer: Regainer, parts: EngineParts, account_of: AccountOf
+    ) -> list[RecoveredProcess]:
+        """Return the processes of the server before, which go on here.  Waits for their shims."""
+
+
+class Recorder(Protocol):
+    """Where the facts of one process are written down.  Nothing waits, and after ``open`` nothing raises."""
+
+    @property
+    def holding(self) -> Holding | None:
+        """What writes the command down before it is ordered; None if it ends with its server."""
+
+    def open(self, child: Child, *, chunks: int, budget: Budget, now: float) -> Ring:
+        """The command runs, and nobody was told: return what retains its output.
+
+        Raises:
+            LimitReached: There is no room for it.
+            OSError: The system does not have what it takes.
+        """
+
+    def discard(self) -> None:
+        """Forget it: the command was not started.  May be called twice."""
+
+    @property
+    def taker(self) -> Taker | None:
+        """What takes the output of the process, if it is not to be read into our memory."""
 
     def open_stdin(self, fd: int | None, parts: EngineParts) -> Stdin:
         """Return what writes to the child's stdin; ``fd`` is None for one that was closed earlier."""
@@ -66,7 +123,14 @@ class Recorder(Protocol):
 class _NoRecorder:
     """Implements ``Recorder``."""
 
-    take = staticmethod(read)
+    holding = None
+    taker = None
+
+    def open(self, child: Child, *, chunks: int, budget: Budget, now: float) -> Ring:
+        return Ring(limit=MIB, chunks=chunks, budget=budget)
+
+    def discard(self) -> None:
+        pass
 
     def open_stdin(self, fd: int | None, parts: EngineParts) -> Stdin:
         return Stdin(fd, loop=parts.loop, poller=parts.poller, limits=parts.limits)

@@ -20,10 +20,10 @@ from holdfast.host.holding import Ends, ends_of
 from holdfast.host.orders import News, Report
 from holdfast.host.tree import Load, glance
 from holdfast.model import Limits, Usage
-from holdfast.poller import Poller
 
 from .children import NO_CHILD, Child
-from .looking import Looking, Looks
+from .looking import Looking
+from .recorder import EngineParts
 from .watches import Waiting
 
 if TYPE_CHECKING:
@@ -83,18 +83,16 @@ class Tree:
         self,
         child: Child,
         root: Root,
+        parts: EngineParts,
         *,
-        loop: asyncio.AbstractEventLoop,
-        poller: Poller,
-        looks: Looks,
         heard_exit: bool = False,
     ) -> None:
         """``child`` runs, and the poller watches it; ``heard_exit`` if its exit was told before."""
         self._child: Child = child
         self._root = root
-        self._loop = loop
-        self._poller = poller
-        self._looks = looks
+        self._loop = parts.loop
+        self._poller = parts.poller
+        self._looks = parts.looks
         self._looking: Looking | None = None
         self._heard_exit = heard_exit
         self._empty = False
@@ -102,7 +100,7 @@ class Tree:
         self._timer: asyncio.TimerHandle | None = None
         self.survivors: Sequence[int] | None = None
         """Who could not be ended; None until that is known."""
-        poller.hand_over(child.fileno(), self)
+        parts.poller.hand_over(child.fileno(), self)
 
     # News.
 

@@ -250,13 +250,6 @@ class KeptForkServer(ForkServer):
         except (OSError, ValueError):
             return None  # There is nothing, or a newer keeper knows more.
 
-    def regain(self, shim: Shim, *, busy: bool) -> None:
-        """Take in a shim of the hand-over: one that is ``busy`` has a command, and comes by ``take_back``."""
-        if busy:
-            self._busy += 1
-        else:
-            self._idle.append(shim)
-
     def open(self) -> None:
         """Do nothing: the keeper runs, or this server ends."""
 

@@ -190,6 +190,8 @@ class StateFlag:
     """That its pid is no longer needed."""
     KILLED = 2
     """To kill its tree."""
+    STARTED = 4
+    """Not told but known: it runs, or ran."""
 
 
 class ExitFlag:
@@ -316,6 +318,8 @@ class StateReport:
     """Whether the shim was told that the pid is no longer needed."""
     killed: bool
     """Whether the shim was told to kill the tree.  It takes no other command then."""
+    started: bool
+    """Whether the command runs, or ran; False while its sandbox is being made."""
 
     @staticmethod
     def read(data: bytes) -> StateReport | None:
@@ -332,6 +336,7 @@ class StateReport:
             asked,
             released=bool(flags & StateFlag.RELEASED),
             killed=bool(flags & StateFlag.KILLED),
+            started=bool(flags & StateFlag.STARTED),
         )
 
 

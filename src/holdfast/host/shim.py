@@ -361,6 +361,13 @@ class ForkServer:
         while not self._busy and len(self._idle) > 1:
             self._idle.pop().close()
 
+    def regain(self, shim: Shim, *, busy: bool) -> None:
+        """Take in a shim of the hand-over: one that is ``busy`` has a command, and comes by ``take_back``."""
+        if busy:
+            self._busy += 1
+        else:
+            self._idle.append(shim)
+
     def _make(self) -> Shim:
         """Have the fork server make a shim; return our end of the socket to it."""
         ours, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)

@@ -175,6 +175,10 @@ class Spawner:
             None if command is None else (command.exact, command.enforcers),
         )
 
+    def regain(self, shim: Shim, *, busy: bool) -> None:
+        """Take a shim of the server before, which has a command if it is ``busy``."""
+        self._fork_server.regain(shim, busy=busy)
+
     def resume(
         self, shim: Shim, state: StateReport, files: Mapping[int, int], facts: HostFacts, limits: Limits
     ) -> ShimChild:

@@ -243,4 +243,5 @@ class Account:
     """Whoever keeps account of the processes of another client."""
 
     def __init__(self, backend: LocalBackend) -> None:
-        self.exited, self.closed, self.gone = backend.exited, backend.closed, backend.gone
+        self.adopted, self.exited = backend.adopted, backend.exited
+        self.closed, self.gone = backend.closed, backend.gone

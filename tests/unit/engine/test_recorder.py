@@ -12,8 +12,12 @@ from tests.property.scripted import Deed, Life
 class Notes:
     """Implements ``recorder.Recorder``: keeps a list, beside what the watcher is told."""
 
-    take = staticmethod(NO_RECORDER.take)
+    holding = None
+    taker = None
+    open = NO_RECORDER.open
     open_stdin = NO_RECORDER.open_stdin
+
+    def discard(self) -> None: ...
 
     def __init__(self, life: Life) -> None:
         self._ledger = life.ledger

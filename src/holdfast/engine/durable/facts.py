@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import marshal
+from typing import Any
 
 from holdfast.engine.ended import pack_exit, unpack_exit
 from holdfast.host.outliving import HostFacts
@@ -34,7 +35,7 @@ class ProcessFacts:
     """The reference of its record in the audit log, if there is one."""
 
 
-def _values(found: object, names: tuple[str, ...]) -> tuple[object, ...]:
+def _values(found: object, names: tuple[str, ...]) -> tuple[Any, ...]:
     return tuple(getattr(found, name) for name in names)
 
 

@@ -65,6 +65,8 @@ class Flag(IntFlag):
     """Its output is read and dropped."""
     SILENT = 4
     """Its output was forgotten, and what it still says is not kept: the words of the index mean nothing."""
+    FORGOTTEN = 8
+    """Nobody asks for it any more, but somebody of its tree is left."""
 
 
 STREAMS = (Stream.STDOUT, Stream.STDERR, Stream.PTY)

@@ -259,11 +259,11 @@ class Record:
             raise Damaged(f"slot {slot << 3} has its output in a strange place")
 
 
-class Ledger:
-    """Small facts of others, each under a number, found again after a restart."""
+class ArenaLedger:
+    """Small facts of others, found again after a restart.  Implements ``backend.Ledger``."""
 
     def __init__(self, arena: Arena) -> None:
-        self._arena = arena
+        self.arena = arena
         self._slots: dict[int, int] = {}
         self.damaged: list[int] = []
         """The numbers of facts that cannot be believed any more; they are gone."""
@@ -274,8 +274,8 @@ class Ledger:
         Raises:
             LimitReached: There is no room for them.
         """
-        slot = _open_slot(self._arena, data, SlotState.LEDGER)
-        key = self._arena.words[slot + layout.KEY]
+        slot = _open_slot(self.arena, data, SlotState.LEDGER)
+        key = self.arena.words[slot + layout.KEY]
         self._slots[key] = slot
         return key
 
@@ -286,36 +286,36 @@ class Ledger:
             LimitReached: There is no room for them; the earlier ones stay.
         """
         word = self._slots[number] + layout.FACTS
-        blob = self._arena.write_blob(data)
-        before = self._arena.words[word]
-        self._arena.words[word] = blob
-        self._arena.free_blob(before)
+        blob = self.arena.write_blob(data)
+        before = self.arena.words[word]
+        self.arena.words[word] = blob
+        self.arena.free_blob(before)
 
     def remove(self, number: int) -> None:
         """Keep nothing any more under a number; may be called twice."""
         slot = self._slots.pop(number, None)
         if slot is not None:
-            words = self._arena.words
+            words = self.arena.words
             words[slot + layout.STATE] = SlotState.FREE
-            self._arena.free_blob(words[slot + layout.FACTS])
-            self._arena.release(slot << 3)
+            self.arena.free_blob(words[slot + layout.FACTS])
+            self.arena.release(slot << 3)
 
     def items(self) -> Iterator[tuple[int, bytes]]:
         """All numbers and their bytes, in the order in which they were put."""
         for number, slot in sorted(self._slots.items()):
-            yield number, self._arena.read_blob(self._arena.words[slot + layout.FACTS])
+            yield number, self.arena.read_blob(self.arena.words[slot + layout.FACTS])
 
     def found(self, slot: int) -> None:
         """There is one, after a restart."""
-        self._slots[self._arena.words[slot + layout.KEY]] = slot
+        self._slots[self.arena.words[slot + layout.KEY]] = slot
 
 
 class Records:
     """All records of an arena."""
 
     def __init__(self, arena: Arena) -> None:
-        self._arena = arena
-        self.ledger = Ledger(arena)
+        self.arena = arena
+        self.ledger = ArenaLedger(arena)
 
     def open(self, facts: bytes) -> Record:
         """A new record, of a process that is about to be started.
@@ -323,14 +323,14 @@ class Records:
         Raises:
             LimitReached: There is no room for it.
         """
-        return Record(self._arena, _open_slot(self._arena, facts, SlotState.STARTING))
+        return Record(self.arena, _open_slot(self.arena, facts, SlotState.STARTING))
 
     def scan(self) -> list[Record]:
         """All records that there are, after a restart, in the order in which they were opened.
 
         What none of them names is free from here on.  A damaged one says so, and can only be forgotten.
         """
-        arena, named, found = self._arena, dict[int, int](), list[Record]()
+        arena, named, found = self.arena, dict[int, int](), list[Record]()
         for at in arena.slots():
             if not arena.words[at >> 3]:
                 continue
@@ -354,7 +354,7 @@ class Records:
 
     def _forget_damaged_facts(self, found: list[Record]) -> None:
         for record in found:
-            if self._arena.words[record.slot] != SlotState.LEDGER:
+            if self.arena.words[record.slot] != SlotState.LEDGER:
                 continue
             if record.damaged:
                 self.ledger.damaged.append(record.key)
@@ -364,7 +364,7 @@ class Records:
 
     def _empty_stage(self, processes: list[Record]) -> None:
         """What is in the stage belongs to a process that has a record, or to nobody."""
-        arena = self._arena
+        arena = self.arena
         whose = arena.words[STAGE] >> 3
         if not any(each.slot == whose and each.is_read for each in processes):
             arena.drop_stage()

@@ -123,6 +123,9 @@ class DurableRing(Ring):
         self._start, self._mask = self._entries.start, self._entries.mask
         self._full = self._entries.full_at(self._tail)
 
+    def is_starved(self) -> bool:
+        return self.starved
+
     # The hot path.
 
     def take(self, fd: int, stream: Stream) -> bytes | None:

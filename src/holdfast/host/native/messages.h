@@ -124,6 +124,8 @@ enum state_flag {
     STATE_RELEASED = 1,
     /* To kill its tree. */
     STATE_KILLED = 2,
+    /* Not told but known: it runs, or ran. */
+    STATE_STARTED = 4,
 };
 
 /* How a command ended. */

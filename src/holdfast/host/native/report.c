@@ -120,7 +120,8 @@ static int send_state(struct shim *shim)
     struct state state = {.key = shim->key, .asked = shim->asked};
     int files[PLACES_MOST], count = 0;
     report.shim = getpid();
-    state.flags = (shim->goal == RELEASE ? STATE_RELEASED : 0) | (shim->goal == KILL ? STATE_KILLED : 0);
+    state.flags = (shim->goal == RELEASE ? STATE_RELEASED : 0) | (shim->goal == KILL ? STATE_KILLED : 0)
+                  | (shim->state >= RUNNING ? STATE_STARTED : 0);
     for (int place = 0; place < PLACES_MOST; place++)
         if (shim->places[place] >= 0)
             report.detail |= 1U << place, files[count++] = shim->places[place];
