@@ -9,6 +9,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
     from subprocess import DEVNULL, PIPE, STDOUT
 
     from holdfast.api.running import CommandFailed, Completed, TimedOut
@@ -118,3 +119,32 @@ if not TYPE_CHECKING:  # Otherwise the type checker would accept any name.
 
 def __dir__() -> list[str]:
     return sorted(__all__)
+
+
+def old_names(module: str, names: dict[str, str]) -> Callable[[str], object]:
+    """Return a ``__getattr__`` for a module whose public names were changed.
+
+    An old name goes on working for one version, with a ``DeprecationWarning`` that says the new one.  Type
+    checkers must not see the function in the module: they would accept any name then.
+
+    Args:
+        module: ``__name__`` of the module.
+        names: The new name of each old one.
+    """
+
+    def find(name: str) -> object:
+        import sys
+
+        if name not in names:
+            raise AttributeError(f"module {module!r} has no attribute {name!r}")
+        renamed(f"{module}.{name}", names[name])
+        return getattr(sys.modules[module], names[name])
+
+    return find
+
+
+def renamed(old: str, new: str) -> None:
+    """Warn the caller of our caller that something was renamed."""
+    import warnings  # Here: ``import holdfast`` stays quick.
+
+    warnings.warn(f"{old} is now called {new}", DeprecationWarning, stacklevel=3)

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
+from . import old_names
 from .value import value
 
 KIB = 1 << 10
@@ -315,3 +318,7 @@ class ServerLimits:
     http: HttpLimits = HttpLimits()
     file: FileLimits = FileLimits()
     connection: ConnectionLimits = ConnectionLimits()
+
+
+if not TYPE_CHECKING:
+    __getattr__ = old_names(__name__, {"Limits": "ServerLimits"})

@@ -12,7 +12,9 @@ from __future__ import annotations
 
 import os
 from enum import Enum
+from typing import TYPE_CHECKING
 
+from . import old_names
 from .value import value
 
 
@@ -435,3 +437,7 @@ class Unexpected(HoldfastError):
 
     def __str__(self) -> str:
         return f"{self.message} ({self.code})"
+
+
+if not TYPE_CHECKING:
+    __getattr__ = old_names(__name__, {"Search": "ProgramSearch"})

@@ -8,8 +8,9 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from enum import Enum
-from typing import Protocol
+from typing import TYPE_CHECKING, Protocol
 
+from . import old_names
 from .sandbox import Sandbox
 from .value import record, value
 
@@ -198,3 +199,7 @@ class Files(Protocol):
         nothing to wait for, or no way to hear of it: one of the paths is there, a link is
         on the way, ``present`` is missing.
         """
+
+
+if not TYPE_CHECKING:
+    __getattr__ = old_names(__name__, {"Metadata": "FileMetadata"})

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from enum import Enum
+from typing import TYPE_CHECKING
 
+from . import old_names
 from .sandbox import NO_SANDBOXES, Denial, Guarantees, Sandbox
 from .value import record, value
 
@@ -310,3 +312,7 @@ class Listing:
     """Bytes of output that are kept."""
     kept: bool = False
     """Whether it outlives the client that asked for it."""
+
+
+if not TYPE_CHECKING:
+    __getattr__ = old_names(__name__, {"EnvPolicy": "EnvironmentPolicy", "Terms": "ProcessTerms"})

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from enum import Enum, IntEnum, StrEnum
+from typing import TYPE_CHECKING
 
+from . import old_names, renamed
 from .value import replace, value
 
 
@@ -204,5 +206,15 @@ class Guarantees:
     reason: str = ""
     """Why no better sandbox backend is used."""
 
+    @property
+    def backing(self) -> str | None:
+        """The old name of ``backend``; a member of ``SandboxBackendName`` where there is one."""
+        renamed("Guarantees.backing", "backend")
+        return next((name for name in SandboxBackendName if name == self.backend), self.backend)
+
 
 NO_SANDBOXES = Guarantees(None)
+
+
+if not TYPE_CHECKING:
+    __getattr__ = old_names(__name__, {"Backing": "SandboxBackendName", "Entry": "SandboxEntry"})

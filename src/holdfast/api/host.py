@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import os
-import warnings
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from subprocess import PIPE
 from types import TracebackType
 from typing import TYPE_CHECKING, Literal, overload
 
+from holdfast import renamed
 from holdfast.allowance import Allowance
 from holdfast.config import MIB
 from holdfast.errors import OutOfTurn
@@ -90,11 +90,6 @@ def connect(
 
     # One half for output that was received, one for output that is on its way.
     return Host(remote, cwd=lambda place: place.info.cwd, unread=Allowance(unread_bytes // 2))
-
-
-def renamed(old: str, new: str) -> None:
-    """Warn the caller of our caller that a parameter was renamed."""
-    warnings.warn(f"{old} is now called {new}", DeprecationWarning, stacklevel=3)
 
 
 def local(*, processes: int | None = None, retained_bytes: int | None = None) -> Host:

@@ -18,7 +18,9 @@ from collections import deque
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from types import TracebackType
+from typing import TYPE_CHECKING
 
+from holdfast import old_names
 from holdfast.backend import Process
 from holdfast.errors import OutOfTurn, StdinFailed, Unsupported
 from holdfast.model import WriteStatus
@@ -264,3 +266,7 @@ class StdinWriter:
     def _next_id(self) -> str:
         self._number += 1
         return f"{self._prefix}-{self._number}"
+
+
+if not TYPE_CHECKING:
+    __getattr__ = old_names(__name__, {"Stdin": "StdinWriter"})

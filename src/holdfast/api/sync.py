@@ -9,6 +9,7 @@ from threading import Lock
 from types import TracebackType
 from typing import TYPE_CHECKING, Literal, TypeVar, overload
 
+from holdfast import renamed
 from holdfast.errors import OutOfTurn
 from holdfast.model import HostInfo, Listing
 
@@ -41,7 +42,7 @@ def connect(
     """Return the host of a server; open it with ``with`` or ``open``.  See ``holdfast.connect``."""
     if give_up is not None:
         reconnect_timeout = give_up
-        asynchronous.renamed("give_up", "reconnect_timeout")
+        renamed("give_up", "reconnect_timeout")
     return Host(
         asynchronous.connect(
             url,

@@ -37,7 +37,7 @@ from .options import wants_json
 from .serve_access import BadAccess, make_auth, make_tls
 from .serve_memory import MemoryTrimmer
 from .serve_observation import BadAudit, Observation, make_audit, observe, set_up_logs
-from .serve_options import SANDBOX_AUTO, SANDBOX_OFF, limit_values, limits_of
+from .serve_options import SANDBOX_AUTO, SANDBOX_OFF, ignored_limits, limit_values, limits_of
 from .streams import open_standard_files
 
 _FAILED = 1
@@ -69,6 +69,8 @@ def serve(arguments: argparse.Namespace) -> int:
             check_exposure(listen, auth=auth is not None)
         tls = make_tls(arguments, where)
         open_standard_files()
+        for sentence in ignored_limits(arguments.limit):
+            print(f"Warning: {sentence}", file=sys.stderr)
         files_limit = _raise_files_limit()
         set_up_logs(arguments)
         return _run(arguments, where, files_limit, ServerAccess(auth, tls))

@@ -23,6 +23,9 @@ CLOCK_SKEW = 30
 SANDBOX_AUTO, SANDBOX_OFF = "auto", "off"
 """Choices of ``--sandbox`` beside the names of sandbox backends."""
 
+GONE_LIMITS = {"connection.frame_bytes": "one frame may be as large as one message, connection.message_bytes"}
+"""Limits of the version before: accepted with a warning, which says why they are gone, and ignored."""
+
 LimitSetting = tuple[str, str, float | None]
 """A ``--limit``: the part of the limits, the limit in it, and the value."""
 
@@ -255,7 +258,8 @@ def limit_setting(text: str) -> LimitSetting:
     """Parse a ``--limit``; an argparse ``type``."""
     name, equals, value = text.partition("=")
     part, _, field = name.partition(".")
-    if not equals or part not in _PARTS or field not in _numbers(_PARTS[part]):
+    is_gone = name in GONE_LIMITS
+    if not equals or not (is_gone or (part in _PARTS and field in _numbers(_PARTS[part]))):
         raise argparse.ArgumentTypeError(f"{text!r} is not NAME=VALUE with the name of a limit")
     return part, field, _limit_value(field, value)
 
@@ -263,8 +267,16 @@ def limit_setting(text: str) -> LimitSetting:
 def apply_limits(limits: ServerLimits, settings: list[LimitSetting]) -> ServerLimits:
     """Return the limits with these changes; of two for one limit the last one counts."""
     for part, field, value in settings:
+        if f"{part}.{field}" in GONE_LIMITS:
+            continue
         limits = replace(limits, **{part: replace(getattr(limits, part), **{field: value})})
     return limits
+
+
+def ignored_limits(settings: list[LimitSetting]) -> list[str]:
+    """Return a sentence for each setting of a limit that no longer exists."""
+    names = [f"{part}.{field}" for part, field, _ in settings]
+    return [f"--limit {name} is ignored: {GONE_LIMITS[name]}" for name in names if name in GONE_LIMITS]
 
 
 def _numbers(kind: type) -> dict[str, Any]:

@@ -120,6 +120,23 @@ def test_what_is_set_can_be_shown() -> None:
     assert set(NAMES) - set(shown) == {name for name in NAMES if one(name, DEFAULTS) is None}
 
 
+def test_a_limit_of_the_version_before_is_ignored_and_said_to_be() -> None:
+    """A service file that names it must not keep the new server from starting."""
+    settings = [module.limit_setting("connection.frame_bytes=32m"), module.limit_setting("file.handles=3")]
+
+    assert module.apply_limits(DEFAULTS, settings) == limits("--limit", "file.handles=3")
+    assert module.ignored_limits(settings) == [
+        "--limit connection.frame_bytes is ignored: one frame may be as large as one message,"
+        " connection.message_bytes"
+    ]
+
+
+@pytest.mark.parametrize("text", ["connection.frame_bytes", "connection.frame_bytes=x"])
+def test_a_limit_of_the_version_before_still_needs_a_value(text: str) -> None:
+    with pytest.raises(SystemExit):
+        limits("--limit", text)
+
+
 @pytest.mark.parametrize(
     "text",
     [
