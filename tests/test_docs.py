@@ -16,7 +16,9 @@ import pytest
 
 from docs.bounds import BOUNDS
 from holdfast.cli.serve_options import limit_names
+from holdfast.dialects.exec.explain import explain
 from holdfast.dialects.exec.methods import ABSENT, METHODS
+from holdfast.protocol.errors import error_of
 from holdfast.protocol.sandbox import PermissionEntry, SandboxContext
 from holdfast.protocol.shapes import decoded
 
@@ -238,6 +240,32 @@ def test_every_error_is_in_the_reference() -> None:
     page = text_of("docs/reference/errors.md")
 
     assert sorted(name for name in errors if f"| `{name}` |" not in page) == []
+
+
+ERROR = re.compile(r'^(?:S )?(\{(?:"error":\{)?"code":.*\})$', re.MULTILINE)
+
+
+def shown_errors() -> list[dict[str, object]]:
+    """The errors in examples: whole answers, and what stands in their ``error``."""
+    found = [json.loads(text) for page in PAGES for text in ERROR.findall(page.read_text(encoding="utf-8"))]
+    return [each.get("error", each) for each in found]
+
+
+def test_there_are_errors_by_example() -> None:
+    """If their form changed, the next test would look at nothing.  A line that hides one is in no test."""
+    answers = sum(page.read_text(encoding="utf-8").count('"error":{') for page in PAGES)
+
+    assert len(shown_errors()) > answers > 10
+
+
+@pytest.mark.parametrize("shown", shown_errors(), ids=lambda shown: shown["message"])
+def test_every_error_by_example_is_what_the_server_answers(shown: dict[str, object]) -> None:
+    """Programs are written from these examples: the code, the words, the kind and its facts have to be true."""
+    error = error_of(shown["data"])
+    assert error is not None
+    answered = explain(error)
+
+    assert {"code": answered.code, "message": answered.message, "data": answered.data} == shown
 
 
 # Policies.
