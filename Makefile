@@ -40,6 +40,8 @@ BUBBLEWRAP := $(VENV)/stamp-bubblewrap
 STRACE := $(VENV)/stamp-strace
 # What an editable installation does not follow by itself.
 INSTALLED_FROM := pyproject.toml hatch_build.py $(wildcard src/holdfast/host/native/*.[ch])
+# Tests of the source itself, which `layers` runs.
+HOUSE_TESTS := tests/test_house.py tests/test_layers.py
 
 .DEFAULT_GOAL := test
 .DELETE_ON_ERROR:
@@ -50,7 +52,7 @@ serve: $(READY)
 
 test: $(READY_DEV) $(BUBBLEWRAP) $(STRACE)
 	@$(MAKE) --no-print-directory --jobs 2 --output-sync checks
-	@$(BIN)/python -m pytest --numprocesses $(TEST_PROCESSES) --dist worksteal --ignore=tests/test_house.py
+	@$(BIN)/python -m pytest --numprocesses $(TEST_PROCESSES) --dist worksteal $(HOUSE_TESTS:%=--ignore=%)
 	@$(MAKE) --no-print-directory sanitized
 
 style: $(READY_DEV)
@@ -63,14 +65,14 @@ types: $(READY_DEV)
 
 layers: $(READY_DEV)
 	@$(BIN)/lint-imports
-	@$(BIN)/python -m pytest --quiet tests/test_house.py
+	@$(BIN)/python -m pytest --quiet $(HOUSE_TESTS)
 
 # What comes before the tests.  The types take one processor for as long as all the rest takes another.
 checks: types style layers collected
 
 # Imports every test once, so that what is compiled for it is there when several processes want it at once.
 collected: $(READY_DEV)
-	@$(BIN)/python -m pytest --collect-only --quiet --quiet --ignore=tests/test_house.py >$(VENV)/collect.log 2>&1 \
+	@$(BIN)/python -m pytest --collect-only --quiet --quiet $(HOUSE_TESTS:%=--ignore=%) >$(VENV)/collect.log 2>&1 \
 	    || { cat $(VENV)/collect.log >&2; exit 1; }
 
 sanitized: $(READY_DEV) $(BUBBLEWRAP)

@@ -260,7 +260,7 @@ def test_there_are_errors_by_example() -> None:
 
 @pytest.mark.parametrize("shown", shown_errors(), ids=lambda shown: shown["message"])
 def test_every_error_by_example_is_what_the_server_answers(shown: dict[str, object]) -> None:
-    """Programs are written from these examples: the code, the words, the kind and its facts have to be true."""
+    """Programs are written from these examples: code, words, kind and facts have to be true."""
     error = error_of(shown["data"])
     assert error is not None
     answered = explain(error)
