@@ -45,7 +45,7 @@ class Source(Protocol):
 
 
 class Poller:
-    """Watches descriptors, level-triggered."""
+    """Watches descriptors with one epoll, and calls the source of each that is ready (level-triggered)."""
 
     def __init__(self) -> None:
         self.epoll = select.epoll()

@@ -56,7 +56,7 @@ class Channel(Protocol):
 
 
 class SendQueue:
-    """Messages that wait until a long one is sent, in order; their size counts as unsent."""
+    """The messages that wait, in order, until a long one is sent; their size counts as unsent."""
 
     __slots__ = ("_messages", "size")
 

@@ -21,7 +21,7 @@ Run = Callable[[Coroutine[Any, Any, None]], asyncio.Task[None]]
 
 
 class HttpPhase:
-    """One socket, from its acceptance to its upgrade or its end."""
+    """The part of a socket's life in which it speaks HTTP: from its acceptance to its upgrade or its end."""
 
     __slots__ = (
         "_exchange",

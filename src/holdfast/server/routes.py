@@ -139,7 +139,7 @@ _WITH_HEAD = {"GET": ("GET", "HEAD")}
 
 @dataclass(frozen=True, slots=True)
 class Route:
-    """One path, or everything below one, and who answers there."""
+    """A path of a listener, or everything below one, with the function that answers HTTP requests there."""
 
     path: str
     """Such as ``/metrics``, or ``/console/*`` for whatever is below ``/console/``."""

@@ -347,7 +347,10 @@ class Incoming(msgspec.Struct, gc=False):
 
 @dataclass(frozen=True, slots=True)
 class Envelope:
-    """How a dialect wraps its messages.  Another envelope is another value of this class."""
+    """How a dialect writes requests, answers and errors as JSON texts.
+
+    Another envelope is another value of this class.
+    """
 
     decode: Callable[[bytes], Message]
     """From the text of a message; raises ``Malformed``."""

@@ -54,7 +54,10 @@ class BodyRoom:
 
 @value
 class EndpointSnapshot:
-    """Everything that outlives connections, written down.  Processes that are starting are not part of it."""
+    """Everything of an endpoint that outlives connections, written down as values, to go on from later.
+
+    Processes that are starting are not part of it.
+    """
 
     sessions: tuple[SessionSnapshot, ...]
     shared: tuple[SharedSnapshot, ...]
