@@ -177,6 +177,21 @@ def test_every_step_of_a_way_exists(module: str, function: str) -> None:
     assert function in functions(module)
 
 
+RECORDS = sorted(ROOT.glob("docs/decisions/*.md"))
+
+
+@pytest.mark.parametrize("record", RECORDS, ids=lambda record: record.stem)
+def test_a_decision_says_where_the_files_are_now_that_it_names(record: Path) -> None:
+    """A record is not rewritten, so its head has to say what has moved, or that it no longer counts."""
+    head, _, body = record.read_text(encoding="utf-8").partition("\n## Context")
+    named = set(re.findall(r"`([\w/]+\.(?:py|c|h))`", body))
+    gone = {
+        name for name in named if not any((base / name).exists() for base in (ROOT, SOURCE, SOURCE / "host"))
+    }
+
+    assert "Superseded by" in head or sorted(name for name in gone if f"`{name}`" not in head) == []
+
+
 # Links.
 
 
