@@ -9,9 +9,9 @@ export interface Calls {
   "session/takeOver": { params: TakeOverParams; result: InitializeResult };
   /** End the session and everything in it; return when that is gone. A new one may be opened then. */
   "session/close": { params?: Record<string, never> | null; result: CloseResult };
-  /** What the host is like. */
+  /** Describe the host: its shell, its directories, its capabilities. */
   "environment/info": { params?: Record<string, never> | null; result: EnvironmentInfo };
-  /** A sign of life of the session's side. */
+  /** Answer, to show that the server is alive and the session is open. */
   "environment/status": { params?: Record<string, never> | null; result: StatusResult };
   /** Start a process. The answer is sent before anything the process says. */
   "process/start": { params: StartParams; result: StartResult };

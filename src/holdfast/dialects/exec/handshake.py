@@ -33,12 +33,12 @@ async def close(talk: ExecConversation, params: None) -> CloseResult:
 
 
 def environment_info(talk: ExecConversation, params: None) -> EnvironmentInfo:
-    """What the host is like."""
+    """Describe the host: its shell, its directories, its capabilities."""
     return describe_host(talk.backend.info)
 
 
 def environment_status(talk: ExecConversation, params: None) -> StatusResult:
-    """A sign of life of the session's side."""
+    """Answer, to show that the server is alive and the session is open."""
     return _READY
 
 
