@@ -26,10 +26,10 @@ class Watcher(Protocol):
     """
 
     def output(self, chunk: Chunk) -> None:
-        """The process said something."""
+        """Take a piece of output."""
 
     def ended(self, stream: Stream) -> None:
-        """Nobody can say anything on this stream any more.  The one event without a number.
+        """Take note that this stream has ended.  This is the only event without a number.
 
         Of a process on another host it is told with the close.
         """
@@ -88,11 +88,11 @@ class Process(Protocol):
 
     @property
     def pid(self) -> int | None:
-        """The kernel's name for it, on the host where it runs; None if that host does not tell."""
+        """Its PID on the host where it runs; None if a server does not send it."""
 
     @property
     def exit(self) -> Exit | None:
-        """How it ended; None while it runs, or as long as nobody was told."""
+        """How the process ended; None while it runs, and until its watchers know of the exit."""
 
     @property
     def exit_code(self) -> int | None:
@@ -110,7 +110,7 @@ class Process(Protocol):
         """Tell ``watcher`` everything from now on, as long as ``valve`` is open."""
 
     async def read(self, *, after: int = 0, limit: int | None = None, wait: float = 0.0) -> Page:
-        """Return what the process has said since number ``after``.
+        """Return the output behind number ``after``.
 
         With ``wait``, an empty answer is held back for up to that many seconds,
         until there is output, the process exits or its output ends.
@@ -185,10 +185,10 @@ class HostedProcess(Process, Protocol):
 
     @property
     def has_leftovers(self) -> bool:
-        """Whether it has ended and somebody whom it started has not."""
+        """Whether the process has ended and something that it has started still runs."""
 
     def limits_enforced(self) -> dict[str, str]:
-        """Which of its limits are in force, and who keeps them: ``cgroup``, ``rlimit`` or ``sampled``."""
+        """How each of its limits is enforced: by ``cgroup``, ``rlimit`` or ``sampled``."""
 
     @property
     def running(self) -> bool:
@@ -204,16 +204,16 @@ class HostedProcess(Process, Protocol):
         """``close_stdin``, which never waits here."""
 
     def resize_now(self, size: Size) -> None:
-        """``resize``, the same way."""
+        """``resize``, which never waits here."""
 
     def signal_now(self, number: int, *, tree: bool = False) -> None:
-        """``signal``, the same way."""
+        """``signal``, which never waits here."""
 
     def end_now(self) -> None:
         """Kill the process and everything it has started, as ``end`` without a grace; does not wait."""
 
     def look_at_holders(self, tell: Callable[[bool], None]) -> None:
-        """Find out whether anybody of its tree who holds its output open is at work.
+        """Find out whether any process of its tree that holds its output open is busy.
 
         ``tell`` is called once, also at once: with True if one of them, or of those below
         them, runs or waits for a processor or a disk, did so since this was last asked, or
@@ -221,13 +221,13 @@ class HostedProcess(Process, Protocol):
         """
 
     def drain(self) -> None:
-        """Tell at once what was said up to now, whether or not a valve is open.
+        """Read what the pipes hold and tell the watchers at once, whether or not a valve is open.
 
         Bounded by what is waiting at this moment, whoever goes on talking.
         """
 
     def retain(self, limit: int) -> None:
-        """Keep at most this many bytes of output from now on; with 0, nothing that is said later."""
+        """Keep at most this many bytes of output from now on; with 0, no later output."""
 
     def retained(self) -> int:
         """How many bytes of output are kept."""
@@ -272,7 +272,7 @@ class HttpResponse(Protocol):
 
     @property
     def status(self) -> int:
-        """Of the last response, when redirects were followed."""
+        """The status of the response; if redirects were followed, of the last one."""
 
     @property
     def headers(self) -> Sequence[tuple[str, str]]:

@@ -63,7 +63,7 @@ class EnvironmentLimits:
     """Variables that one request gives to its process, in `env` and in `set` of `envPolicy` together."""
 
     name_bytes: int = 64 * KIB
-    """Their names together, because a single one may be long."""
+    """Bytes of the names of these variables, because a single one may be long."""
 
     patterns: int = 256
     """Patterns of one `envPolicy`, in `exclude` and `includeOnly` together."""
@@ -121,7 +121,7 @@ class SessionLimits:
     """Processes of one session, those still retained after their end included."""
 
     name_bytes: int = 64 * MIB
-    """Those names together, because a single one may be long: as long as a message."""
+    """Bytes of the names of these processes, because a single one may be as long as a message."""
 
     detached_seconds: float = 30.0
     """How long a session waits for its client to come back."""
@@ -165,7 +165,7 @@ class AppLimits:
     """Processes, and commands, of one connection at once."""
 
     name_bytes: int = 64 * MIB
-    """Their names together, because a single one may be long: as long as a message."""
+    """Bytes of the names of these processes, because a single one may be as long as a message."""
 
     buffered_bytes: int = 48 * MIB
     """Output of one stream kept for a result: as text it stays below the 64 MiB a peer takes as a message.
@@ -203,7 +203,7 @@ class HttpLimits:
     """The body of a response that is not streamed: encoded it stays below the 64 MiB a peer takes."""
 
     buffered_total: int = 512 * MIB
-    """Such bodies of all clients together.  Over it, a request fails that would have fitted alone."""
+    """Bodies of responses that are not streamed, of all clients together.  Over it, a request fails."""
 
     delta_bytes: int = MIB
     """Bytes of a streamed body in one notification: what the protocol promises its clients."""

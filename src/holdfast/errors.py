@@ -19,7 +19,7 @@ from .value import value
 
 
 class HoldfastError(Exception):
-    """Anything holdfast itself reports."""
+    """The base of all errors that holdfast raises."""
 
     bound = ""
     """The limit of ours that stood against it, as ``--limit`` calls it; empty if none did."""
@@ -95,7 +95,7 @@ class Forbidden(Refused):
 
 
 class AuditFailed(_Told):
-    """What cannot be written down is not done."""
+    """The audit log cannot be written, so nothing was started."""
 
     def __str__(self) -> str:
         return f"the audit log cannot be written: {self.reason}"
@@ -178,7 +178,7 @@ class SessionBusy(Refused):
 
 
 class Fault(Enum):
-    """What was wrong with a start, told apart so that a client need not guess."""
+    """What was wrong with a start, so that a client need not guess."""
 
     PROGRAM = "program"
     """The program: missing, not executable, not a program."""
@@ -263,7 +263,7 @@ class FileFailed(HoldfastError):
 
 
 class FileRefused(_Told, Refused):
-    """What is there, or how it was asked for, is nothing to which this can be done."""
+    """The request does not fit what is at the path, such as reading a directory as a file."""
 
     def __init__(self, reason: str, *, bound: str = "") -> None:
         super().__init__(reason)
@@ -271,11 +271,11 @@ class FileRefused(_Told, Refused):
 
 
 class FileUnsupported(_Told):
-    """A combination of wishes that files do not have."""
+    """A combination of options that files do not support."""
 
 
 class TooManyEntries(HoldfastError):
-    """A directory with more in it than can be told."""
+    """A directory has more entries than one answer may list."""
 
     bound = "file.entries"
 
@@ -320,7 +320,7 @@ class HeaderFault(Enum):
 
 
 class BadHeader(Refused):
-    """A header that cannot be sent.  Its value is told to nobody: it may be a secret."""
+    """A header cannot be sent.  The error does not repeat its value, which may be a secret."""
 
     def __init__(self, name: str, fault: HeaderFault, variable: str | None = None) -> None:
         super().__init__(name, fault, variable)
@@ -334,16 +334,16 @@ class BadHeader(Refused):
 
 
 class HttpFault(Enum):
-    """How far an HTTP request came, told apart so that a client need not guess."""
+    """How far an HTTP request came, so that a client need not guess."""
 
     SENDING = "sending"
     """There is no response: no connection, no certificate, no HTTP."""
     TIMEOUT = "timeout"
     """There is no response within its time."""
     NO_TIME = "noTime"
-    """It was given none."""
+    """The request had a timeout of 0."""
     REDIRECTS = "redirects"
-    """One redirect after the other."""
+    """There were too many redirects in a row."""
     SCHEME = "scheme"
     """A redirect to something that is neither http nor https."""
     BODY = "body"
@@ -401,7 +401,7 @@ class OutcomeUnknown(LinkLost):
 
 
 class ProcessLost(LinkLost):
-    """The server has forgotten the session of a process; nobody knows how it ended."""
+    """The server has forgotten the session of a process; how the process ended is not known."""
 
     def __init__(self, name: str, reason: str) -> None:
         super().__init__(reason)
@@ -412,15 +412,15 @@ class ProcessLost(LinkLost):
 
 
 class OutputGap(HoldfastError):
-    """Output that nobody has any more: more was said than is kept while nobody read it."""
+    """Some output was dropped before it was read, because there was more than is kept."""
 
     def __init__(self, first: int, last: int, size: int | None) -> None:
         super().__init__(first, last, size)
         self.first = first
-        """Its numbers, both included."""
+        """The number of the first lost event; ``last`` is that of the last one."""
         self.last = last
         self.size = size
-        """Bytes; None if nobody knows."""
+        """The number of lost bytes; None if it is not known."""
 
     def __str__(self) -> str:
         much = "an unknown number of bytes" if self.size is None else f"{self.size} bytes"

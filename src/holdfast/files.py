@@ -23,7 +23,7 @@ MOST_MISSING_BYTES = 256 << 10
 
 @value
 class FileMetadata:
-    """What is known of something without opening it."""
+    """What is known of a file or directory without opening it."""
 
     directory: bool
     file: bool
@@ -102,7 +102,7 @@ class Purpose(Enum):
 
 
 class OpenFile(Protocol):
-    """A file that was opened.  Whoever has it closes it."""
+    """A file that was opened.  The caller has to close it."""
 
     async def read(self, offset: int, length: int) -> bytes:
         """The bytes from there on; fewer than asked for only at the end of the file.
@@ -112,17 +112,17 @@ class OpenFile(Protocol):
         """
 
     async def write(self, offset: int, data: bytes) -> None:
-        """Write all of it there.  What is skipped becomes zeros."""
+        """Write all of ``data`` there.  A gap before it is filled with zeros."""
 
     def close(self) -> None:
         """Let go of it, at once or when the calls that are under way are over.  May be called twice."""
 
 
 class FileWatch(Protocol):
-    """Somebody who waits for something to appear."""
+    """A watch for paths that do not exist yet."""
 
     def stop(self) -> None:
-        """Tell nothing any more.  May be called twice."""
+        """End the watch.  May be called twice."""
 
 
 class Files(Protocol):
@@ -162,14 +162,14 @@ class Files(Protocol):
         """The path of something that is there, without symbolic links."""
 
     async def list(self, path: str, *, sandbox: Sandbox | None = None) -> Sequence[DirEntry]:
-        """What is in a directory, in its own order; links that lead nowhere are left out.
+        """List a directory, in its own order; links that lead nowhere are left out.
 
         Raises:
             TooManyEntries: There are more than can be told.
         """
 
     async def walk(self, path: str, terms: WalkTerms, *, sandbox: Sandbox | None = None) -> Walk:
-        """What is below a directory; nothing if it is none."""
+        """List what is below a directory; nothing if the path is not a directory."""
 
     async def remove(
         self,

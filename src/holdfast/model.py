@@ -20,10 +20,10 @@ class Stream(Enum):
 
 
 class WriteStatus(Enum):
-    """What became of bytes offered to stdin."""
+    """Whether bytes for stdin were accepted."""
 
     ACCEPTED = "accepted"
-    """Ours now: they reach the child in order, or the child does not want them."""
+    """The bytes will reach the child, in order, unless it stops reading."""
     STDIN_CLOSED = "stdinClosed"
     """There is no stdin, the child closed it, or the child has exited."""
 
@@ -70,7 +70,7 @@ class Limits:
 
 
 UNLIMITED = Limits()
-"""That of every process for which no limit was asked: the one object, so that it is told by its identity."""
+"""The limits of every process without any.  There is one such object, so that ``is`` recognizes it."""
 
 
 @value
@@ -91,7 +91,7 @@ class ProcessTerms:
 
 
 PLAIN = ProcessTerms()
-"""What ends a process is its own affair, and its clients'."""
+"""The terms of a process that nothing but itself and its clients ends."""
 
 
 @value
@@ -158,7 +158,7 @@ class Cause:
 
     kind: Kind
     by: str | None = None
-    """Who wanted it: ``client``, or ``limit`` if nobody did."""
+    """Who ended the process: ``client``, or ``limit`` if nobody asked for it."""
     detail: str | None = None
 
 
@@ -181,7 +181,7 @@ class Usage:
     user_us: int
     system_us: int
     peak_bytes: int
-    """Of the largest of them."""
+    """The peak memory of the largest process."""
 
 
 @value
@@ -205,9 +205,9 @@ class Exit:
     outcome: Outcome
     usage: Usage | None = None
     held_by: Sequence[int] = ()
-    """Who holds its output open."""
+    """The PIDs of processes that hold its output open."""
     denied: Denied | None = None
-    """What its sandbox has to do with it; None without a sandbox."""
+    """Whether the sandbox is to blame for the end; None without a sandbox."""
 
 
 @value
@@ -215,16 +215,16 @@ class Ended:
     """What a request for the end of a process came to."""
 
     running: bool
-    """Whether it still ran."""
+    """Whether the process still ran when its end was requested."""
     survivors: Sequence[int] = ()
-    """Who was to be ended and could not be."""
+    """The PIDs of processes that could not be ended."""
     exact: bool = True
-    """Whether everybody whom it had started was in sight."""
+    """Whether everything that the process had started is accounted for."""
 
 
 @value
 class Gap:
-    """Output that is no longer kept: the numbers of it, both included, and how much it was."""
+    """Output that was dropped: its first and last number, and its size."""
 
     first: int
     last: int

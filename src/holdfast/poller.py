@@ -91,7 +91,7 @@ class Poller:
             self.epoll.modify(fd, events)
 
     def hand_over(self, fd: int, source: Source) -> None:
-        """Tell ``source`` from now on, and no longer whoever was told before."""
+        """Call ``source`` for this descriptor from now on, instead of the source before."""
         self._sources[fd] = source
 
     def remove(self, fd: int) -> None:
@@ -109,7 +109,7 @@ class Poller:
         self._deferred.append(work)
 
     def dispatch(self, events: list[tuple[int, int]]) -> list[tuple[int, int]]:
-        """Tell the sources; return the events of descriptors that are not ours."""
+        """Call the sources of events; return the events of descriptors that have no source."""
         others = []
         sources, stalls = self._sources, self.stalls
         self._dispatching = True

@@ -95,7 +95,7 @@ class Sandbox:
 
 @value
 class Rule:
-    """What may be done at a path and below it, as far as no rule further below says otherwise."""
+    """What may be done at a path and below it, except where a rule with a longer path applies."""
 
     path: str
     """Absolute, and without symbolic links as far as it exists."""

@@ -24,7 +24,7 @@ _log = logging.getLogger(__name__)
 
 
 class Telemetry(Protocol):
-    """Told of connections, requests and processes as they come and go.
+    """Is told of connections, requests and processes as they come and go.
 
     Durations are in seconds.  Calls neither wait nor raise.
     """
@@ -51,17 +51,17 @@ class Telemetry(Protocol):
         """``result`` is ``success`` (exit code 0), ``error``, ``terminated`` or ``unknown``."""
 
     def limit_reached(self, limit: str) -> None:
-        """Somebody was refused something; ``limit`` is one of a few words of ours, never the client's."""
+        """Count a refusal because of a limit; ``limit`` is a name of ours, never text of a client."""
 
     def authenticated(self, result: str) -> None:
-        """Somebody tried to get in; ``result`` is ``accepted``, or one of a few words for why not."""
+        """Count a client that asked to connect; ``result`` is ``accepted``, or why it was refused."""
 
     def audit_failed(self) -> None:
-        """Something that should be on record is not."""
+        """Count an entry that could not be written to the audit log."""
 
 
 class Silent:
-    """Nobody listens."""
+    """A telemetry that records nothing, for servers without metrics and traces.  Implements ``Telemetry``."""
 
     recording = False
     tracer: Tracer | None = None
@@ -379,17 +379,17 @@ class AuditRecord(Protocol):
     """One process in the audit log, from the request for it to its end."""
 
     def running(self, pid: int) -> None:
-        """It was started."""
+        """Record that the process was started."""
 
     def failed(self, reason: str) -> None:
-        """It was not, and why."""
+        """Record that the process could not be started, and why."""
 
     def ended(self, exit: Exit) -> None:  # noqa: A002  (what it is called everywhere)
-        """How it ended."""
+        """Record how the process ended."""
 
 
 class Audit(Protocol):
-    """Writes down who did what.  Calls neither wait nor, but for one, raise."""
+    """Records who did what.  No call waits, and only one may raise."""
 
     def refused(self, peer: str, reason: str) -> None:
         """A client was not let in."""

@@ -33,7 +33,7 @@ class Span(Protocol):
     def child(
         self, name: str, attributes: Mapping[str, Value] | None = None, *, client: bool = False
     ) -> Span:
-        """A part of it, from now on; ``client`` if it is a request of ours to somebody else."""
+        """Begin a span below this one; ``client`` if it is a request of ours to another server."""
 
     def share(self, key: str, value: Value) -> None:
         """Put an attribute on every child that is made from now on."""
@@ -45,10 +45,10 @@ class Span(Protocol):
 
 
 class Tracer(Protocol):
-    """Whoever records spans."""
+    """Records spans."""
 
     def request(self, name: str, traceparent: str | None, tracestate: str | None) -> Span:
-        """A request that has just been received; its parent is what the client says, if it says so."""
+        """Begin the span of a request that was just received, below the client's own span if it sent one."""
 
 
 current: Final[ContextVar[Span | None]] = ContextVar("holdfast_span", default=None)

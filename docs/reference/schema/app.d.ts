@@ -5,7 +5,7 @@
 export interface Calls {
   /** Begin the conversation. */
   "initialize": { params: InitializeParams; result: InitializeResult };
-  /** Start a process. The answer comes once it runs, before anything it says. */
+  /** Start a process. The answer comes once it runs, before any of its output. */
   "process/spawn": { params: SpawnParams; result: Nothing };
   /** Offer bytes to stdin, close it, or both. */
   "process/writeStdin": { params: ProcessWriteParams; result: Nothing };
@@ -181,7 +181,7 @@ export interface ReadOnly {
   networkAccess?: boolean;
 }
 
-/** Somebody else's sandbox is around us already. */
+/** The client says that another sandbox is around the server already. */
 export interface ExternalSandbox {
   type: "externalSandbox";
   /** Default: `"restricted"`. */

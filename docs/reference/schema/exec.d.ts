@@ -13,17 +13,17 @@ export interface Calls {
   "environment/info": { params?: Record<string, never> | null; result: EnvironmentInfo };
   /** Answer, to show that the server is alive and the session is open. */
   "environment/status": { params?: Record<string, never> | null; result: StatusResult };
-  /** Start a process. The answer is sent before anything the process says. */
+  /** Start a process. The answer is sent before any output of the process. */
   "process/start": { params: StartParams; result: StartResult };
   /** The processes that the client can ask for, those that are starting or ended included. */
   "process/list": { params?: Record<string, never> | null; result: ListResult };
-  /** What a process has said, as far as it is kept. */
+  /** Return the output of a process, as far as it is kept. */
   "process/read": { params: ReadParams; result: ReadResult };
-  /** Say what has arrived, so that a process with a window may go on; nothing happens to any other. */
+  /** Acknowledge output, so that a process with a window goes on; has no effect on any other process. */
   "process/ack": { params: AckParams; result: Nothing };
   /** Wait for the exit of a process. */
   "process/wait": { params: WaitParams; result: WaitResult };
-  /** Offer bytes to stdin. A process that nobody knows is an answer here, not an error. */
+  /** Write bytes to stdin. An unknown process is an answer here, not an error. */
   "process/write": { params: WriteParams; result: WriteResult };
   /** End the input of a process, after everything that was offered before. */
   "process/closeStdin": { params: CloseStdinParams; result: WriteResult };
@@ -37,11 +37,11 @@ export interface Calls {
   "fs/readFile": { params: ReadFileParams; result: ReadFileResult };
   /** Make a file of these bytes, or put them into the one that is there, in place. */
   "fs/writeFile": { params: WriteFileParams; result: Nothing };
-  /** Make a directory, with all above it unless told otherwise. */
+  /** Create a directory, with missing parents unless `recursive` is false. */
   "fs/createDirectory": { params: CreateDirectoryParams; result: Nothing };
-  /** Tell what is at a path. */
+  /** Return facts about what is at a path. */
   "fs/getMetadata": { params: GetMetadataParams; result: GetMetadataResult };
-  /** Tell the path of something that is there without symbolic links. */
+  /** Return the path of an existing file or directory, without symbolic links. */
   "fs/canonicalize": { params: CanonicalizeParams; result: CanonicalizeResult };
   /** List a directory. */
   "fs/readDirectory": { params: ReadDirectoryParams; result: ReadDirectoryResult };
@@ -55,11 +55,11 @@ export interface Calls {
   "fs/open": { params: OpenFileParams; result: OpenFileResult };
   /** Read bytes at a place of an open file. If the system refuses, the file is closed. */
   "fs/readBlock": { params: ReadBlockParams; result: ReadBlockResult };
-  /** Write bytes at a place of a file opened to be replaced; what is skipped becomes zeros. */
+  /** Write bytes at an offset of a file that was opened with `replace`; a gap is filled with zeros. */
   "fs/writeBlock": { params: WriteBlockParams; result: Nothing };
   /** Close a file; there need not be one. */
   "fs/close": { params: CloseFileParams; result: Nothing };
-  /** Be told once, when one of these paths, or a missing parent of one, appears. */
+  /** Get one notification when one of these paths, or a missing parent of one, appears. */
   "fs/watchMissing": { params: WatchMissingParams; result: WatchMissingResult };
   /** Make an HTTP request from this host. */
   "http/request": { params: HttpRequestParams; result: HttpRequestResult };
@@ -75,11 +75,11 @@ export interface ClientNotifications {
 export interface ServerNotifications {
   /** A process has written something. */
   "process/output": ProcessOutput;
-  /** A process has ended; output may follow that somebody else writes. */
+  /** A process has ended; output may follow if other processes hold it open. */
   "process/exited": ProcessExited;
   /** A process has ended and so has its output: nothing follows. */
   "process/closed": ProcessClosed;
-  /** Something that `fs/watchMissing` was about has appeared or gone. Told once per watch. */
+  /** A path of `fs/watchMissing` has appeared or gone. Sent once per watch. */
   "fs/missingChanged": MissingChanged;
   /** Bytes of a streamed body, or its end. */
   "http/request/bodyDelta": HttpBodyDelta;
@@ -182,7 +182,7 @@ export interface StartParams {
   idempotent?: boolean;
   /** Read only so many bytes ahead of what the client has acknowledged; at most 64 MiB. */
   window?: number | null;
-  /** It belongs to no client: everybody can reach it, nobody is told of it, and it outlives the session. Default: `false`. */
+  /** Let the process outlive the session: all clients of the principal reach it, none is notified. Default: `false`. */
   keep?: boolean;
 }
 
@@ -289,7 +289,7 @@ export interface ProjectRoots {
   subpath?: string | null;
 }
 
-/** What `TMPDIR` of the command says. */
+/** The directory that `TMPDIR` of the command names. */
 export interface TmpdirPlace {
   kind: "tmpdir";
 }
@@ -299,7 +299,7 @@ export interface SlashTmp {
   kind: "slash_tmp";
 }
 
-/** Passed over. */
+/** A place of a kind that this version does not know. The entry is ignored. */
 export interface UnknownPlace {
   kind: "unknown";
   path: string;
@@ -321,19 +321,19 @@ export interface Disabled {
   type: "disabled";
 }
 
-/** Somebody else's sandbox keeps the files. */
+/** The client says that another sandbox protects the files already. */
 export interface External {
   type: "external";
   network: NetworkAccess;
 }
 
-/** Means nothing here. */
+/** How clients sandbox commands on Windows. The server checks it and does not use it. */
 export type SandboxLevel = "disabled" | "restricted-token" | "elevated" | "mxc";
 
-/** Means nothing here. */
+/** How clients set proxies on Windows. The server checks it and does not use it. */
 export type ProxySettingsMode = "reconcile" | "preserve-during-bootstrap";
 
-/** Means nothing here. */
+/** Whether a client has overridden its own sandbox. The server checks it and does not use it. */
 export type SandboxOverride = "noOverride" | "escalatedSandboxWithRestrictions" | "bypassSandboxFirstAttempt";
 
 /** How well something inside a writable place must be kept from being written. */
@@ -707,7 +707,7 @@ export interface Outcome {
   signal: string | null;
   /** Who ended it: `client` or `limit`. */
   by: string | null;
-  /** In words. */
+  /** The reason in words. */
   detail: string | null;
 }
 
@@ -725,7 +725,7 @@ export interface ReadResult {
   exitCode: number | null;
   /** Whether its output has ended too. */
   closed: boolean;
-  /** Null. */
+  /** Always null. */
   failure: string | null;
   /** Whether the process has failed, and its sandbox had refused it something. */
   sandboxDenied: boolean;
@@ -909,7 +909,7 @@ export interface ProcessOutput {
   chunk: string;
 }
 
-/** A process has ended; output may follow that somebody else writes. */
+/** A process has ended; output may follow if other processes hold it open. */
 export interface ProcessExited {
   processId: string;
   seq: number;
@@ -935,7 +935,7 @@ export interface ProcessClosed {
   seq: number;
 }
 
-/** Something that `fs/watchMissing` was about has appeared or gone. Told once per watch. */
+/** A path of `fs/watchMissing` has appeared or gone. Sent once per watch. */
 export interface MissingChanged {
   watchId: number;
 }

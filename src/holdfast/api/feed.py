@@ -40,7 +40,7 @@ Routes = Mapping[Stream, Stream | None]
 
 
 class Reading(Enum):
-    """How output is read."""
+    """Which of several ways the output of a process is read in."""
 
     NOT = "not at all"
     """Nobody has asked for it.  The process keeps it."""

@@ -51,7 +51,7 @@ class Manner:
     stdin: bool = False
     """Pass our standard input on to it."""
     raw: bool = False
-    """It has a terminal, and so do we: pass on each key, and changes of the size."""
+    """Pass on each key and each change of the size, because the process and we have a terminal."""
     keys: bytes = b""
     """The detach keys.  They leave the process running, if it is kept."""
     kept: bool = False

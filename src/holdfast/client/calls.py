@@ -32,7 +32,7 @@ Answered = Callable[[Answer], object]
 
 
 def put_into(future: Future[msgspec.Raw]) -> Answered:
-    """Have an answer put into a future, unless nobody waits for that any more."""
+    """Return a function that puts an answer into a future, unless the future is done already."""
 
     def answered(answer: Answer) -> None:
         if future.done():
@@ -52,7 +52,7 @@ class Within(Enum):
     ONE = "the session in which it was sent"
     """What was sent may have been done there; in another session it would be done a second time."""
     OWN = "the session in which it was made"
-    """It is about something that only this session has."""
+    """The call is about something that only this session has, such as a process."""
 
 
 class _PendingCall:
@@ -114,7 +114,7 @@ class PendingCalls:
         self._calls.pop(number, None)
 
     def give_up(self, number: int) -> bool:
-        """Send a call no more; say whether its answer is still to be told, or was.
+        """Do not send a call again; return whether its answer may still come, or has come.
 
         One that was never sent has no answer.  One whose connection breaks, or broke, is told
         ``OutcomeUnknown``.
@@ -140,7 +140,7 @@ class PendingCalls:
                 yield call.send()
 
     def answer(self, message: Incoming) -> None:
-        """Pass an answer on to whoever waits for it, if anybody does."""
+        """Pass an answer on to the caller that waits for it, if there is one."""
         call = self._calls.pop(message.id, None) if isinstance(message.id, int) else None
         if call is None:
             return

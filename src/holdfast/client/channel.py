@@ -7,13 +7,13 @@ from typing import Protocol
 
 
 class MessageListener(Protocol):
-    """Whoever is told what comes from the server."""
+    """Receives the messages of a server, and the news that its connection has ended."""
 
     def received(self, message: bytes | memoryview) -> None:
-        """One whole message.  What is a view becomes something else once this returns."""
+        """Take one whole message.  A memoryview is valid only until this returns."""
 
     def broke(self, reason: str) -> None:
-        """The connection is gone.  Told once; nothing follows."""
+        """Take note that the connection is gone.  Called once; nothing follows."""
 
 
 class ServerChannel(Protocol):
@@ -33,10 +33,10 @@ class ServerChannel(Protocol):
         """Ask for a sign of life, if there can be doubt about it."""
 
     def cut(self, reason: str) -> None:
-        """Break it from our side, at once.  The listener is told before this returns."""
+        """Break the connection from our side, at once.  The listener knows before this returns."""
 
     async def aclose(self) -> None:
-        """Say goodbye; return when it is gone, soon."""
+        """Close the connection; return when it is closed, which is soon."""
 
 
 class NoConnection(Exception):
@@ -67,7 +67,7 @@ class ChannelBase:
     # In.
 
     def listen(self, listener: MessageListener) -> None:
-        """Tell ``listener`` everything, also what has come already."""
+        """Pass all messages to ``listener``, also those that have arrived already."""
         self._listener = listener
         early, self._early = self._early, []
         for message in early:
@@ -101,7 +101,7 @@ class ChannelBase:
     # The end.
 
     def end(self, reason: str) -> None:
-        """It is gone.  May be called twice; the first reason counts."""
+        """Take note that the connection has ended.  May be called twice; the first reason counts."""
         if self.broken:
             return
         self.broken = reason

@@ -208,7 +208,7 @@ class Cursor:
     # What goes out.
 
     def next(self) -> Event | None:
-        """The next event, which now counts as told; None if there is none."""
+        """Return the next event, which counts as passed on from now; None if there is none."""
         if not self._waiting:
             return None
         event = self._waiting.popleft()

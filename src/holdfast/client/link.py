@@ -50,13 +50,13 @@ R = TypeVar("R")
 
 
 class Follower(Protocol):
-    """Whoever has processes on a server, as the link to it sees them."""
+    """The owner of the processes on a server, as the link to it sees it."""
 
     def broke(self, reason: str) -> None:
-        """The connection is gone; what was bound to it is too."""
+        """Take note that the connection is gone, with everything that was bound to it."""
 
     def resumed(self) -> None:
-        """There is a new connection to the same session; what was told in between was missed."""
+        """Take note of a new connection to the same session; notifications in between were missed."""
 
     def forgotten(self, reason: str) -> None:
         """There is a new connection, but the session is a new one as well."""
@@ -72,7 +72,7 @@ class Follower(Protocol):
 
 
 class LinkState(Enum):
-    """How it stands with the server."""
+    """Whether there is a connection to the server."""
 
     NEW = 1
     DOWN = 2
@@ -356,7 +356,7 @@ class Link:
         return signature.read(await self._answer(number, future))
 
     def _check_stay(self) -> None:
-        """``aclose`` was called while somebody else still connects."""
+        """Raise if ``aclose`` was called while another task still connects."""
         if self._leaving.is_set():
             raise NoConnection("closed by this program", final=True)
 
@@ -366,7 +366,7 @@ class Link:
 
     @property
     def _lost(self) -> LinkLost:
-        """The error there is, as a new one: what is raised twice collects both histories."""
+        """Return a copy of the error: one that is raised twice would collect both tracebacks."""
         assert self._error is not None
         return LinkLost(self._error.reason)
 
@@ -439,4 +439,4 @@ class Link:
 
 
 def _ignored(answer: Answer) -> None:
-    """Nobody waits for this answer, so nobody misses its error."""
+    """Drop an answer, or its error, that no caller waits for."""

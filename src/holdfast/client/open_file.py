@@ -239,7 +239,7 @@ class MissingFiles:
             self._ask(self._watch)
 
     def over(self, watch: RemoteFileWatch) -> None:
-        """Nobody waits for this one any more."""
+        """Forget a watch that was stopped."""
         if self._watch is watch:
             self._watch = None
             self._link.forget(watch.call)
@@ -252,7 +252,7 @@ class MissingFiles:
 
 
 class RemoteFileWatch:
-    """Somebody who waits.  Implements ``files.FileWatch``."""
+    """A watch on the server.  Implements ``files.FileWatch``."""
 
     def __init__(
         self, owner: MissingFiles, missing: Sequence[str], present: str | None, told: Callable[[], None]

@@ -87,7 +87,7 @@ T = TypeVar("T")
 
 
 class Telling(Enum):
-    """Whether those who watch are told what happens."""
+    """Whether events are passed on to the watchers."""
 
     HELD = "not yet: whoever started the process has not had the chance to watch it"
     FLOWING = "as long as their valves are open"
@@ -165,7 +165,7 @@ class RemoteProcess:
         self._advance()
 
     def said(self, chunk: Chunk) -> None:
-        """The server pushed output."""
+        """Take a piece of output that the server has pushed."""
         if self._can_tell() and self._cursor.skips_queue(chunk):
             # The hot path: nothing is missing and nobody has to wait.
             self._tell_output(chunk)
@@ -180,7 +180,7 @@ class RemoteProcess:
         self._advance()
 
     def lose(self, error: LinkLost) -> None:
-        """Nothing more will be told."""
+        """Take note that no more events will come, because of ``error``."""
         self._cursor.lost(error)
         self._advance()
 
@@ -412,7 +412,7 @@ class RemoteProcess:
         return Ended(answer.running, tuple(answer.survivors), exact=answer.tree_exact)
 
     def release(self) -> None:
-        """Let the process go on, whether or not anybody reads what it says.  Does not wait."""
+        """Let the process go on even if nobody reads its output.  Does not wait."""
         if self._cursor.window:
             self._cursor.window = 0
             self._link.post(ACK, AckParams(self.name, release=True), within=self.within)

@@ -61,7 +61,7 @@ class RemoteStart:
         self._settled = asyncio.Event()
 
     async def pid(self) -> int | None:
-        """Ask for the process; return the kernel's name for it, if the server tells.
+        """Ask for the process; return its PID, if the server sends it.
 
         Cancelling leaves no process behind, as soon as the server has said what became of the
         request.  If the connection breaks before that, a process that was to be kept may be left.

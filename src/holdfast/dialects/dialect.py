@@ -158,7 +158,7 @@ class Conversation(Protocol):
         """How much of the client's limits is in use, by the names of the limits."""
 
     def ended(self) -> None:
-        """The connection is gone."""
+        """End the conversation, because the connection is gone."""
 
 
 class Endpoint(Protocol):
@@ -171,7 +171,7 @@ class Endpoint(Protocol):
         """The endpoint that a client means whose first message this is."""
 
     def greet(self, client: Client) -> Conversation:
-        """A client has connected."""
+        """Begin a conversation with a client that has connected."""
 
     def usage(self) -> Mapping[str, int]:
         """How much of the limits of all clients together is in use."""
@@ -202,7 +202,7 @@ class ListedMethod:
 
 @dataclass(frozen=True, slots=True)
 class Notice:
-    """A notification."""
+    """A notification in a catalog: its name, and the shape of its params."""
 
     name: str
     params: type[Shape] | None
@@ -219,9 +219,9 @@ class Catalog:
     title: str
     calls: tuple[ListedMethod, ...]
     heard: tuple[Notice, ...]
-    """What the client may tell."""
+    """The notifications that a client may send."""
     told: tuple[Notice, ...]
-    """What the server tells."""
+    """The notifications that the server sends."""
     base64: frozenset[str]
     """Members that are bytes, in base64, wherever they occur."""
     stamped: bool = False

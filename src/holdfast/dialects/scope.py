@@ -34,7 +34,7 @@ class Starting:
                 self._cancel()
 
     def cancel_with(self, cancel: Callable[[], object]) -> None:
-        """Say how the start is given up."""
+        """Set the function that cancels the start."""
         self._cancel = cancel
 
     def when_settled(self, then: Callable[[], object]) -> None:
@@ -42,7 +42,7 @@ class Starting:
         self._waiting.append(then)
 
     def settled(self) -> None:
-        """Tell those who wait."""
+        """Call everybody who waits for the start: the process runs, or it will not."""
         waiting, self._waiting = self._waiting, []
         for then in waiting:
             then()
@@ -100,7 +100,7 @@ class Scope(Generic[T]):
         return starting
 
     def settle(self, starting: Starting, entry: T) -> None:
-        """The process runs."""
+        """Put the process that runs now under its name, and call those who wait for its start."""
         self._entries[starting.name] = entry
         starting.settled()
 
@@ -147,11 +147,11 @@ class Strays:
         return iter(self._processes)
 
     def end(self) -> None:
-        """End them all."""
+        """End everything that these processes have left behind."""
         for process in self.take():
             process.forget(Leftovers.END)
 
     def take(self) -> list[HostedProcess]:
-        """Give them to somebody else, who ends them."""
+        """Hand the processes over to the caller, who ends them."""
         processes, self._processes = self._processes, []
         return processes

@@ -39,14 +39,14 @@ def resource_limits(limits: Limits) -> list[tuple[int, int, int]]:
 
 @value
 class EnforcedLimits:
-    """The limits of one tree, and who keeps them."""
+    """The limits of one tree, and what enforces each of them."""
 
     limits: Limits
     controllers: frozenset[str]
     """The controllers of the tree's control group, which keep their limits for the whole tree."""
 
     def enforcers(self) -> dict[str, str]:
-        """Return who keeps each limit that is set, by the name of the limit in ``Limits``."""
+        """Return what enforces each limit that is set, by the name of the limit in ``Limits``."""
         found = {}
         if self.limits.memory is not None:
             found["memory"] = "cgroup" if "memory" in self.controllers else "sampled"

@@ -124,7 +124,7 @@ class AuditLog:
         return _shown(self._redaction.text(text))
 
     def note(self, event: str, facts: dict[str, Any]) -> None:
-        """See ``_note``: for entries."""
+        """Write a line on behalf of an entry; see ``_note``."""
         self._note(event, facts)
 
     # Writing.
@@ -187,7 +187,7 @@ class AuditLog:
             raise
 
     def reopen(self) -> None:
-        """Go on in a new file, after somebody has moved the old one away."""
+        """Continue in a new file, after the old one was moved away."""
         try:
             fd = _open(self._path)
         except OSError as error:
@@ -207,7 +207,7 @@ class AuditLog:
 
 
 class AuditEntry:
-    """One process.  Implements ``audit.AuditRecord``."""
+    """One process in the log.  Implements ``telemetry.AuditRecord``."""
 
     __slots__ = ("_log", "_pid", "_ref")
 

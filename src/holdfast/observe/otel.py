@@ -71,7 +71,7 @@ def _is_wanted(signal: str, environment: Mapping[str, str]) -> bool:
 
 @record
 class Export:
-    """What runs for OpenTelemetry."""
+    """The exporters of OpenTelemetry that run in this server."""
 
     provider: TracerProvider | None
     run: OtelSpan | None

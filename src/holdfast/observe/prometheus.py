@@ -68,11 +68,11 @@ OWN: tuple[tuple[Metric, Callable[[], float]], ...] = (
         _start_time,
     ),
 )
-"""What there is, and how it is found out."""
+"""The metrics of the server's own process, each with the function that reads it."""
 
 
 def observe_own(tally: Tally) -> None:
-    """Add them to a tally."""
+    """Have a tally also report the metrics of our own process."""
     for metric, read in OWN:
         tally.observe(metric, _single(read))
 
@@ -82,7 +82,7 @@ def _single(read: Callable[[], float]) -> Callable[[], dict[Labels, float]]:
 
 
 def render(families: Iterable[MetricFamily]) -> bytes:
-    """What ``/metrics`` shows."""
+    """Return the page ``/metrics``, in the text format of Prometheus."""
     return "".join(line for family in families for line in _lines(family)).encode("utf-8", "replace")
 
 

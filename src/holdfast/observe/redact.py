@@ -34,7 +34,7 @@ _LONGEST = 1024
 """Characters of one argument that are written down."""
 
 _MOST = 64
-"""Arguments."""
+"""Arguments of one command that are written down."""
 
 _USER_INFO = re.compile(r"((?<![a-z0-9+.-])[a-z][a-z0-9+.-]*+://)[^/?#\s]*@", re.IGNORECASE)
 """What stands before the host in a URL: a name and a password."""

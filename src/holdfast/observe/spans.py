@@ -65,7 +65,7 @@ class OtelTracer:
         return OtelSpan(self._tracer, self._tracer.start_span(name, context, SpanKind.SERVER))
 
     def whole(self, name: str) -> OtelSpan:
-        """A span that is no request, and nobody's child."""
+        """Begin a span without a parent that is not a request."""
         return OtelSpan(self._tracer, self._tracer.start_span(name, _NOTHING))
 
     def _parent(self, traceparent: str, tracestate: str | None) -> Context:

@@ -185,7 +185,7 @@ class ReadOnly(Policy, tag="readOnly"):
 
 
 class ExternalSandbox(Policy, tag="externalSandbox"):
-    """Somebody else's sandbox is around us already."""
+    """The client says that another sandbox is around the server already."""
 
     network_access: NetworkAccess = NetworkAccess.RESTRICTED
 

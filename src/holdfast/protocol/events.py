@@ -279,7 +279,7 @@ def page(found: Page, *, extended: bool) -> JsonParts:
 
 
 def _gap(found: Gap | None) -> bytes:
-    """The member that tells of output that is no longer kept."""
+    """The member about output that was dropped."""
     if found is None:
         return b""
     return b',"gap":' + _encode(WireOutputGap(found.first, found.last, found.size))

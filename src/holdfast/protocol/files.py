@@ -253,7 +253,7 @@ class WatchMissingResult(Shape):
 
 
 class MissingChanged(Shape):
-    """Something that ``fs/watchMissing`` was about has appeared or gone.  Told once per watch."""
+    """A path of ``fs/watchMissing`` has appeared or gone.  Sent once per watch."""
 
     watch_id: U64
 

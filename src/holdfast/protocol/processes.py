@@ -142,7 +142,7 @@ class WireOutcome(Shape):
     by: str | None = None
     """Who ended it: ``client`` or ``limit``."""
     detail: str | None = None
-    """In words."""
+    """The reason in words."""
 
 
 class WireUsage(Shape):
@@ -239,7 +239,7 @@ class ReadResult(Shape, kw_only=True):
     closed: bool
     """Whether its output has ended too."""
     failure: str | None = None
-    """Null."""
+    """Always null."""
     sandbox_denied: bool = False
     """Whether the process has failed, and its sandbox had refused it something."""
     denials: list[WireDenial] | UnsetType = UNSET
@@ -271,7 +271,7 @@ class ProcessOutput(Shape):
 
 
 class ProcessExited(Shape):
-    """A process has ended; output may follow that somebody else writes."""
+    """A process has ended; output may follow if other processes hold it open."""
 
     process_id: str
     seq: U64

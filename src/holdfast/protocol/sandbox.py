@@ -22,7 +22,7 @@ from .shapes import Params, PathText, checked, within_u64
 
 
 class SandboxLevel(Enum):
-    """Means nothing here."""
+    """How clients sandbox commands on Windows.  The server checks it and does not use it."""
 
     DISABLED = "disabled"
     RESTRICTED_TOKEN = "restricted-token"  # noqa: S105  (no password)
@@ -31,14 +31,14 @@ class SandboxLevel(Enum):
 
 
 class ProxySettingsMode(Enum):
-    """Means nothing here."""
+    """How clients set proxies on Windows.  The server checks it and does not use it."""
 
     RECONCILE = "reconcile"
     PRESERVE_DURING_BOOTSTRAP = "preserve-during-bootstrap"
 
 
 class SandboxOverride(Enum):
-    """Means nothing here."""
+    """Whether a client has overridden its own sandbox.  The server checks it and does not use it."""
 
     NO_OVERRIDE = "noOverride"
     ESCALATED = "escalatedSandboxWithRestrictions"
@@ -55,7 +55,7 @@ class EntryAccess(Enum):
     WRITE = "write"
     DENY = "deny"
     NONE = "none"
-    """Means ``deny``."""
+    """An older word for ``deny``."""
 
 
 class MissingPath(Enum):
@@ -66,9 +66,9 @@ class LeastProtection(Enum):
     """How well something inside a writable place must be kept from being written."""
 
     HARD = "hard"
-    """By the kernel."""
+    """The kernel has to protect it."""
     SOFT = "soft"
-    """By the server, which makes the calls of the command that change files, or refuses them."""
+    """The server at least has to: it makes the calls of the command that change files, or refuses them."""
     NONE = "none"
 
 
@@ -97,7 +97,7 @@ class WorkingDirectory(_Place, tag="current_working_directory"):
 
 
 class TmpdirPlace(_Place, tag="tmpdir"):
-    """What ``TMPDIR`` of the command says."""
+    """The directory that ``TMPDIR`` of the command names."""
 
 
 class SlashTmp(_Place, tag="slash_tmp"):
@@ -105,7 +105,7 @@ class SlashTmp(_Place, tag="slash_tmp"):
 
 
 class UnknownPlace(_Place, tag="unknown"):
-    """Passed over."""
+    """A place of a kind that this version does not know.  The entry is ignored."""
 
     path: str
     subpath: str | None = None
@@ -179,7 +179,7 @@ class Disabled(_Typed, tag="disabled"):
 
 
 class External(_Typed, tag="external"):
-    """Somebody else's sandbox keeps the files."""
+    """The client says that another sandbox protects the files already."""
 
     network: NetworkAccess
 
@@ -227,7 +227,7 @@ def sandbox_of(
     cwd: str | None,
     limits: SandboxLimits = SandboxLimits(),  # noqa: B008  (a value that never changes)
 ) -> model.Sandbox | None:
-    """What is asked for; None if nothing is to be kept from anything.
+    """Return the sandbox that a request asks for; None if it forbids nothing.
 
     Args:
         cwd: The directory of the process, if there is one.

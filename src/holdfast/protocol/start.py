@@ -151,7 +151,7 @@ class StartParams(Params):
     window: U64 | None = None
     """Read only so many bytes ahead of what the client has acknowledged; at most 64 MiB."""
     keep: bool = False
-    """It belongs to no client: everybody can reach it, nobody is told of it, and it outlives the session."""
+    """Let the process outlive the session: all clients of the principal reach it, none is notified."""
 
     def __post_init__(self) -> None:
         within_u64(

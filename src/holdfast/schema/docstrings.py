@@ -19,7 +19,7 @@ class ClassDocs:
 
     own: str = ""
     members: Mapping[str, str] = _NONE
-    """Those below a member; members without one are missing."""
+    """The string below each member; members without one are missing."""
 
 
 def words(cls: type) -> ClassDocs:

@@ -42,11 +42,11 @@ REASONS = {
     ISSUER: "issuer",
     AUDIENCE: "audience",
 }
-"""What metrics call them."""
+"""The word for each refusal in metrics and in the audit log."""
 
 
 class NotAdmitted(Exception):
-    """The client is not let in; ``str`` of this is what it is told."""
+    """The client is refused; ``str`` of this is the text of the answer."""
 
     @property
     def reason(self) -> str:
@@ -57,10 +57,10 @@ class Auth(Protocol):
     """Finds out who a client is."""
 
     def admit(self, authorization: str | None) -> Principal:
-        """Whoever has this ``Authorization`` header; None if there is none.
+        """Return the principal of a client with this ``Authorization`` header, which is None if it sent none.
 
         Raises:
-            NotAdmitted: Nobody that we know.
+            NotAdmitted: The header proves no principal.
         """
 
 

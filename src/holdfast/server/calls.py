@@ -53,7 +53,7 @@ class CallObserver(Protocol):
         """The answer was sent; ``result`` is ``success`` or ``error``."""
 
     def dropped(self, call: Call) -> None:
-        """The connection is gone and nobody will be answered.  May follow ``answered``."""
+        """Take note that the connection is gone and there will be no answer.  May follow ``answered``."""
 
 
 class CallOwner(Protocol):

@@ -70,14 +70,14 @@ class SendQueue:
         self.size += sum(map(len, parts))
 
     def take(self) -> Iterator[Sequence[bytes]]:
-        """What has waited, one after the other.  It waits no longer."""
+        """Take the messages out, one after the other."""
         self.size = 0
         while self._messages:
             yield self._messages.popleft()
 
 
 EMPTY_QUEUE = SendQueue()
-"""Of everybody who is not in the middle of a long message: an idle connection has none of its own."""
+"""The queue of every connection that is not sending a long message: an idle one has none of its own."""
 
 
 class Probe:
@@ -91,7 +91,7 @@ class Probe:
         loop.call_later(within, self.settle, False)
 
     def settle(self, alive: bool) -> None:  # noqa: FBT001  (it is the answer itself)
-        """The answer.  Only the first one counts."""
+        """Give the answer.  Only the first one counts."""
         if not self._answer.done():
             self._answer.set_result(alive)
 
@@ -100,5 +100,5 @@ class Probe:
         return self._answer.done()
 
     async def answer(self) -> bool:
-        """Wait for it; whoever is cancelled does not take it from the others."""
+        """Wait for the answer.  If a caller is cancelled, the others still get it."""
         return await asyncio.shield(self._answer)

@@ -154,7 +154,7 @@ class Connection:
             self._handle(text)
 
     def behind(self, end: Callable[[], None]) -> None:
-        """Call ``end`` behind what only waits for its turn: the peer has said this before it ended."""
+        """Call ``end`` after the messages that wait for their turn: the peer sent them before it ended."""
         if self._turn is None:
             end()
         elif self._at_end is None:

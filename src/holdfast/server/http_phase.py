@@ -133,7 +133,7 @@ class HttpPhase:
 
 
 class HttpRequests:
-    """Cuts what a socket says into requests, and answers those that need no wait."""
+    """Splits the bytes of a socket into requests, and answers those that need not wait."""
 
     __slots__ = ("_head", "_lines", "_peer", "_refused", "_routes")
 

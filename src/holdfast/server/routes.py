@@ -29,7 +29,7 @@ class HttpSocket(Protocol):
         """Whether the peer should first take what it was sent; ``on_room`` is called when it has."""
 
     def upgrade(self, principal: Principal, accepted: bytes, rest: bytes) -> None:
-        """Let this client through: send ``accepted``, and take ``rest`` as the first of what it says then."""
+        """Upgrade this client: send ``accepted``, and take ``rest`` as its first bytes after that."""
 
     def give_up(self, limit: str) -> None:
         """Close the socket at once: its peer has exceeded this limit."""
@@ -52,7 +52,7 @@ class RequestBody:
         self._on_room: Callable[[], None] = lambda: None
 
     async def __aiter__(self) -> AsyncGenerator[bytes, None]:
-        """Give the pieces.
+        """Yield the body piece by piece, as it arrives.
 
         Raises:
             HttpRefused: The body is too long, ill-formed, or takes too long to arrive.
@@ -83,7 +83,7 @@ class RequestBody:
 
     @property
     def is_awaited(self) -> bool:
-        """Whether somebody waits for the next piece."""
+        """Whether a reader waits for the next piece."""
         return self._news is not None and not self._news.done()
 
     def on_room(self, call: Callable[[], None]) -> None:
@@ -96,7 +96,7 @@ class RequestBody:
         self._wake()
 
     def end(self, error: Exception | None = None) -> None:
-        """It is whole; or ``error`` says why it will never be.  Only the first call counts."""
+        """Mark the body as complete, or as broken by ``error``.  Only the first call counts."""
         if not self._is_whole and self._error is None:
             self._is_whole, self._error = error is None, error
             self._wake()
@@ -174,7 +174,7 @@ class Route:
 
 @dataclass(frozen=True, slots=True)
 class Routes:
-    """What a listener serves."""
+    """What a listener serves, and to whom."""
 
     healthz: bool
     """Whether there is a ``/healthz`` besides ``/readyz``."""
@@ -183,7 +183,7 @@ class Routes:
     refuse_origin: bool = True
     """Whether requests of web pages, which carry an Origin, are refused."""
     auth: Auth | None = None
-    """Who may connect; without it, everybody who can."""
+    """What decides who may connect; without it, everybody who can reach the listener."""
     table: tuple[Route, ...] = ()
     """What is served besides; the first route that matches a path answers."""
 
@@ -200,10 +200,10 @@ class Reply:
 
     data: bytes
     upgrade: Principal | None = None
-    """Who is let in."""
+    """The client that may speak WebSocket from here on; None for all other answers."""
     close: bool = False
     refusal: str = ""
-    """Why somebody was not, in a word."""
+    """Why a client was refused, in one word."""
     call: RouteCall | None = None
     """The request that a route answers in its own time; then there are no bytes to send yet."""
 
@@ -320,7 +320,7 @@ _MONTHS = ("Jan", "Feb", "Mar", "Apr", "May", "Jun", "Jul", "Aug", "Sep", "Oct",
 
 
 def no_room(limit: LimitReached) -> bytes:
-    """The answer to somebody for whom there is no room."""
+    """The answer to a client for which there is no room."""
     return turned_away(HTTPStatus.SERVICE_UNAVAILABLE, str(limit).encode()).data
 
 

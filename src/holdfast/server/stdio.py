@@ -225,7 +225,7 @@ class StdioChannel(asyncio.Protocol):
             os.set_blocking(fd, blocking)
 
     def on_written(self) -> None:
-        """The output is closed, or nobody waits for it any longer."""
+        """Take note that the output is closed, or that no longer anybody waits for it."""
         if not self._written.done():
             self._written.set_result(None)
 

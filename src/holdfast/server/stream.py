@@ -307,7 +307,7 @@ class Listener:
             protocol.connection_lost(error)
 
     def _rest(self) -> None:
-        """Those who wait can wait a little longer; asking again at once would not help."""
+        """Accept no connection for a moment: without descriptors, another try at once would fail, too."""
         self._resting = True
         _log.warning("out of descriptors: accepting no connections for a moment")
         self._poller.remove(self._socket.fileno())

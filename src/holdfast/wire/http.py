@@ -15,7 +15,7 @@ HEAD_LIMIT = 64 * 1024
 MOST_FIELDS = 100
 
 _MOST_DIGITS = 19
-"""Of a length; what has more is no number of bytes that anybody could send."""
+"""Digits of a content length; nobody could send as many bytes as a longer number says."""
 
 _REQUEST_LINE = re.compile(rb"([!#$%&'*+.^_`|~0-9A-Za-z-]+) ([\x21-\x7e\x80-\xff]+) HTTP/1\.([01])")
 _FIELD = re.compile(rb"([!#$%&'*+.^_`|~0-9A-Za-z-]+):(.*)", re.DOTALL)

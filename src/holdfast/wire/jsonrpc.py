@@ -67,7 +67,7 @@ class ErrorBody(msgspec.Struct):
 
 @dataclass(slots=True)
 class Request:
-    """Something to be answered."""
+    """A message that has to be answered."""
 
     id: Id
     method: str
@@ -77,7 +77,7 @@ class Request:
 
 @dataclass(slots=True)
 class Notification:
-    """Something told."""
+    """A message that is not answered."""
 
     method: str
     params: Any

@@ -61,7 +61,7 @@ class Drain:
         """Whether it was the hard deadline that ended the wait."""
 
     def exited(self, now: float) -> None:
-        """The process has ended."""
+        """Start the wait: the process has exited."""
         self._hard_at = now + self._hard
         self.heard(now)
         if self._quiet is not None:
@@ -100,17 +100,17 @@ class Drain:
         self._look_at = self._next_look(now)
 
     def ended(self, stream: Stream) -> None:
-        """Nothing of this stream is wanted any more: it has ended, or its cap is reached."""
+        """Wait no longer for this stream: it has ended, or its cap is reached."""
         self._open.discard(stream)
 
     def all_ended(self) -> None:
-        """Every stream has ended."""
+        """End the wait, because every stream has ended."""
         self._open.clear()
         self.timed_out = False
 
     @property
     def unfinished(self) -> bool:
-        """Whether something may still be said that is wanted."""
+        """Whether more output may come that the client wants."""
         return bool(self._open)
 
     @property

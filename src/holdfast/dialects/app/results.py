@@ -29,12 +29,12 @@ _TOGETHER = 2_097_152
 
 
 def is_long(run: Run) -> bool:
-    """Whether its output is to be told piece by piece."""
+    """Whether the output is so long that the result is sent piece by piece."""
     return len(run.stdout.kept()) + len(run.stderr.kept()) > _AT_ONCE
 
 
 def exited(name: str, run: Run) -> AppProcessExited:
-    """Of a process that was spawned."""
+    """Return the notification that a process of ``process/spawn`` has exited."""
     return _exited(name, run, _text(run, run.stdout), _text(run, run.stderr))
 
 

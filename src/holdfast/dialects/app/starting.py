@@ -31,7 +31,7 @@ _EXITED = "process/exited"
 
 
 def spawn(talk: AppConversation, params: SpawnParams) -> Coroutine[Any, Any, Nothing]:
-    """Start a process.  The answer comes once it runs, before anything it says."""
+    """Start a process.  The answer comes once it runs, before any of its output."""
     placed = order.process(params, talk.endpoint.limits)
     return _spawn(talk, placed, _reserve(talk.processes, PROCESS, params.process_handle))
 

@@ -27,7 +27,7 @@ class Archive:
         self._closed: Expiry[tuple[ProcessScope, Entry] | ArchivedEntry] = Expiry(self._rest)
 
     def add(self, home: ProcessScope, entry: Entry, now: float) -> None:
-        """The process has closed."""
+        """Take in a process that has closed, to forget it when its time is over."""
         self._fresh.add((home, entry), now)
         if home.is_shared:
             for name in self._tenants.ended(home.tenant, entry.name, now):

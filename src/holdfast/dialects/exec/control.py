@@ -33,7 +33,7 @@ _LONGEST_GRACE = 24 * 3600.0
 
 
 def write(talk: ExecConversation, params: DecodedWrite) -> WriteResult | Coroutine[Any, Any, WriteResult]:
-    """Offer bytes to stdin.  A process that nobody knows is an answer here, not an error."""
+    """Write bytes to stdin.  An unknown process is an answer here, not an error."""
     if params.write_id == "":
         raise BadRequest("writeId must not be empty", field="writeId")
     entry = talk.endpoint.find(talk.session, params.process_id)
@@ -100,7 +100,7 @@ def signal(talk: ExecConversation, params: SignalParams) -> Nothing:
 
 
 def acknowledge(talk: ExecConversation, params: AckParams) -> Nothing:
-    """Say what has arrived, so that a process with a window may go on; nothing happens to any other."""
+    """Acknowledge output, so that a process with a window goes on; has no effect on any other process."""
     match talk.endpoint.find(talk.session, params.process_id):
         case Entry(window=Window() as window) as entry:
             window.acknowledge(params.seq or 0)

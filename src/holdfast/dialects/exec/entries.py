@@ -24,7 +24,7 @@ class Home(Protocol):
 
     @property
     def client(self) -> Client | None:
-        """Who is notified of what its processes do; None while nobody is."""
+        """The client that gets the notifications about its processes; None while no client is attached."""
 
     @property
     def extended(self) -> bool:
@@ -190,7 +190,7 @@ _LEAST = 520
 """Bytes: the interpreter takes smaller blocks from a store of its own, which gives little memory back."""
 
 _LENGTHS = struct.Struct("<II")
-"""Of what a list says first and last."""
+"""The lengths of two parts of an archived entry: what a list says first, and what it says last."""
 
 
 class ArchivedEntry(bytes):
@@ -251,4 +251,4 @@ class ArchivedEntry(bytes):
 
 
 _SETTLED = Retention(None, attached=1, detached=1)
-"""That of every archived process: nothing of it is added or dropped any more."""
+"""The retention of every archived process: its output no longer changes, and nothing of it is dropped."""

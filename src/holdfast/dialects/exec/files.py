@@ -106,7 +106,7 @@ async def write_file(talk: ExecConversation, request: Located[WriteFileParams]) 
 
 
 async def create_directory(talk: ExecConversation, request: Located[CreateDirectoryParams]) -> Nothing:
-    """Make a directory, with all above it unless told otherwise."""
+    """Create a directory, with missing parents unless ``recursive`` is false."""
     params = request.params
     sandbox = sandbox_of(params.sandbox, None, talk.endpoint.sandbox_limits)
     path = request.path
@@ -121,7 +121,7 @@ async def create_directory(talk: ExecConversation, request: Located[CreateDirect
 
 
 async def get_metadata(talk: ExecConversation, request: Located[GetMetadataParams]) -> GetMetadataResult:
-    """Tell what is at a path."""
+    """Return facts about what is at a path."""
     params = request.params
     sandbox = sandbox_of(params.sandbox, None, talk.endpoint.sandbox_limits)
     path = request.path
@@ -138,7 +138,7 @@ async def get_metadata(talk: ExecConversation, request: Located[GetMetadataParam
 
 
 async def canonicalize(talk: ExecConversation, request: Located[CanonicalizeParams]) -> CanonicalizeResult:
-    """Tell the path of something that is there without symbolic links."""
+    """Return the path of an existing file or directory, without symbolic links."""
     sandbox = sandbox_of(request.params.sandbox, None, talk.endpoint.sandbox_limits)
     path = request.path
     async with talk.files.locks.hold(path):

@@ -65,7 +65,7 @@ async def read_block(talk: ExecConversation, params: ReadBlockParams) -> ReadBlo
 
 
 async def write_block(talk: ExecConversation, params: DecodedWriteBlock) -> Nothing:
-    """Write bytes at a place of a file opened to be replaced; what is skipped becomes zeros."""
+    """Write bytes at an offset of a file that was opened with ``replace``; a gap is filled with zeros."""
     handles, most = talk.files.handles, talk.endpoint.file_limits.block_bytes
     handles.check(params.handle_id)
     if not 1 <= len(params.data) <= most:
@@ -85,7 +85,7 @@ async def close_file(talk: ExecConversation, params: CloseFileParams) -> Nothing
 
 
 async def watch_missing(talk: ExecConversation, params: DecodedWatch) -> WatchMissingResult:
-    """Be told once, when one of these paths, or a missing parent of one, appears."""
+    """Get one notification when one of these paths, or a missing parent of one, appears."""
     state = talk.files.missing
     if not state.begin(params.watch_id) or not params.missing:
         return WatchMissingResult(watching=False)

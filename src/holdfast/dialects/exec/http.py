@@ -128,7 +128,7 @@ def _result(response: HttpResponse, body: bytes) -> JsonParts:
 
 
 async def _tell(talk: ExecConversation, response: HttpResponse, stream: str, span: HttpSpan) -> None:
-    """Tell the body, piece by piece, and its end."""
+    """Send the body, piece by piece, and its end."""
     send, most = talk.client.send, talk.endpoint.http_limits.delta_bytes
     name, seq, failure = _encode(stream), 0, None
     try:

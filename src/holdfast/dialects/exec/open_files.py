@@ -23,7 +23,7 @@ class Handles:
         return len(self._files)
 
     def check(self, name: str) -> None:
-        """Raise if nobody can have such a name."""
+        """Raise if this cannot be the name of an open file."""
         if len(name.encode()) > self._limits.handle_bytes:
             words = f"file handle ID must not exceed {self._limits.handle_bytes} bytes"
             raise FileRefused(words, bound="file.handle_bytes")

@@ -34,7 +34,7 @@ class LockStage(Enum):
     """Only waits for one of the places."""
     RUNNING = 3
     GIVEN_UP = 4
-    """Before it was ready."""
+    """Its request was cancelled before the lock was ready."""
     OVER = 5
 
 
@@ -50,9 +50,9 @@ class PathLock:
         self.before = 0
         """Groups that are not over, for which it waits."""
         self.groups: list[_Group] = []
-        """Those it is in."""
+        """The groups that this lock belongs to."""
         self.nodes: list[_Node] = []
-        """What it is about, and everything above."""
+        """The nodes of its paths, and of all directories above them."""
 
     async def acquire(self) -> None:
         """Wait until everything is over that has to come before.  Cancelling gives it up."""
@@ -66,7 +66,7 @@ class PathLock:
             raise
 
     def run(self) -> None:
-        """It has a place."""
+        """Give the lock one of the places, and let its request go on."""
         self.stage = LockStage.RUNNING
         if self._reached is not None and not self._reached.done():
             self._reached.set_result(None)
@@ -86,16 +86,17 @@ class _Group:
 
     def __init__(self, order: int = 0) -> None:
         self.order = order
-        """Grows with each lock."""
+        """The age of the group: a younger one has a larger number."""
         self.count = 0
         """Locks in it that are not released."""
         self.waiting: list[PathLock] = []
 
 
 class _Crowd:
-    """Locks of one kind at one place.  Those who come after somebody who waits for them are a new group.
+    """The locks of one kind at one place, in groups.
 
-    They wait for that somebody, and so for the group before: whoever comes next need not.
+    When a lock waits for a group, later locks form a new group.  These wait for that lock, and so for the
+    group before theirs.  So whoever waits for the newest group waits for all.
     """
 
     __slots__ = ("_group", "_last")
@@ -112,7 +113,7 @@ class _Crowd:
         lock.groups.append(group)
 
     def wait(self, before: dict[_Group, None]) -> None:
-        """Put whoever is here among those to wait for."""
+        """Add the newest group to those to wait for; later locks of this crowd form another one."""
         if self._group is not None and self._group.count:
             self._last, self._group = self._group, None
         if self._last is not None and self._last.count:
@@ -157,7 +158,7 @@ class PathLocks:
         """Requests that hold their locks and run."""
 
     def join(self, *keys: str, changes: bool = False) -> PathLock:
-        """Get into line, with a request about these paths.  Whoever does so releases the lock."""
+        """Return a lock for a request about these paths, behind earlier ones.  The caller releases it."""
         lock = PathLock(self)
         if self._alone is None and not self._root.children:
             self._alone = lock, keys, changes
@@ -231,7 +232,7 @@ class PathLocks:
             node.readers.add(lock)
 
     def left(self, lock: PathLock) -> None:
-        """It is over, and with it those that wait for nobody else and were given up."""
+        """Take out a lock that was released, and then cancelled locks that waited only for it."""
         if self._alone is not None and self._alone[0] is lock:
             self._alone = None
         over = [lock]
@@ -251,7 +252,7 @@ class PathLocks:
         self._go_on()
 
     def _pass(self, group: _Group) -> list[PathLock]:
-        """Nobody waits for this group any more; return those that were given up and are over now."""
+        """Let those go on that wait for this group; return cancelled locks among them that are over now."""
         given_up = []
         waiting, group.waiting = group.waiting, []
         for lock in waiting:

@@ -27,7 +27,7 @@ _LONGEST_WAIT = 365 * 24 * 3600.0
 
 
 def read(talk: ExecConversation, params: ReadParams) -> JsonParts | Coroutine[Any, Any, JsonParts]:
-    """What a process has said, as far as it is kept."""
+    """Return the output of a process, as far as it is kept."""
     entry = find(talk, params.process_id)
     after, limit = params.after_seq or 0, _limit(talk, entry, params.max_bytes)
     wait = _seconds(params.wait_ms)

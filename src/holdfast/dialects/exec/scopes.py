@@ -77,7 +77,7 @@ class ProcessScope(Scope[Entry | ArchivedEntry]):
 
     @property
     def entries(self) -> list[Entry]:
-        """Those that run, or have ended a moment ago."""
+        """The entries of processes that run, or ended so recently that they are not archived yet."""
         return [entry for entry in self if isinstance(entry, Entry)]
 
 
@@ -231,12 +231,12 @@ class Tenants:
         return tenant
 
     def leave(self, tenant: Tenant) -> None:
-        """One of its clients is gone."""
+        """Take note that a client of the tenant has left."""
         tenant.clients -= 1
         self.tidy(tenant)
 
     def tidy(self, tenant: Tenant) -> None:
-        """Something of it is gone; if that was the last, so is the tenant."""
+        """Forget the tenant if it has no client, no session and no process left."""
         if tenant.is_empty:
             self._tenants.pop(tenant.identity, None)
 

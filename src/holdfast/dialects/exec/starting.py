@@ -43,7 +43,7 @@ _NAMES = {"memory": "memoryBytes", "cpu": "cpuSeconds", "processes": "processes"
 
 
 def start(talk: ExecConversation, asked: DecodedStart) -> Coroutine[Any, Any, StartResult]:
-    """Start a process.  The answer is sent before anything the process says.
+    """Start a process.  The answer is sent before any output of the process.
 
     It goes on when the connection is lost: the client finds the process when it
     comes back.

@@ -32,17 +32,17 @@ _SPARE = MIB
 """Bytes kept beyond the window: what the pipes hold at the end is read whether or not it fits."""
 
 _PIECE = 64 * KIB
-"""The largest piece."""
+"""Bytes of the largest chunk of output."""
 
 
 class Timer(Protocol):
-    """Something that happens later."""
+    """A call that an event loop will make later, and that can be cancelled until then."""
 
     def cancel(self) -> None: ...
 
 
 class Clock(Protocol):
-    """What is needed of an event loop."""
+    """The part of an event loop that is needed here."""
 
     def time(self) -> float: ...
 
@@ -252,6 +252,6 @@ class Retention:
 
     @property
     def size(self) -> int:
-        """Bytes to retain."""
+        """The number of bytes of output to retain."""
         attached = max(self._attached, self.unacknowledged)
         return max(attached, self._detached) if self.is_for_absent else attached
