@@ -58,7 +58,7 @@ LOCK_OWNERS = {
 LOCKS = {"Lock", "RLock", "Condition", "Semaphore", "BoundedSemaphore", "Barrier"}
 
 # Where classes of values are still declared in other ways than by ``value.py``.
-OTHER_VALUES = {f"{PACKAGE}/{folder}/" for folder in ("client", "dialects", "engine", "server", "wire")}
+OTHER_VALUES = {f"{PACKAGE}/engine/"}
 OTHER_MAKERS = {"dataclasses.dataclass", "typing.NamedTuple", "collections.namedtuple"}
 
 BROAD_EXCEPT_MARK = re.compile(r"#\s*noqa:\s*BLE001\b")

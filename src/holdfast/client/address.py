@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import shlex
-from dataclasses import dataclass
 from urllib.parse import urlsplit
 
 from holdfast.errors import BadRequest
+from holdfast.value import value
 
 
-@dataclass(frozen=True, slots=True)
+@value
 class TcpAddress:
     """A WebSocket at an address of the network."""
 
@@ -28,7 +28,7 @@ class TcpAddress:
         return f"{'wss' if self.secure else 'ws'}://{self.authority}{self.path.rstrip('/')}"
 
 
-@dataclass(frozen=True, slots=True)
+@value
 class UnixAddress:
     """A WebSocket at a Unix socket."""
 
@@ -38,7 +38,7 @@ class UnixAddress:
         return f"unix://{self.path}"
 
 
-@dataclass(frozen=True, slots=True)
+@value
 class Program:
     """A program that is a server on its standard input and output, such as one behind ``ssh``."""
 

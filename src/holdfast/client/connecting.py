@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 import random
 from collections.abc import Awaitable
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Protocol, TypeVar
 
 from holdfast.errors import SessionUnknown
@@ -18,6 +17,7 @@ from holdfast.protocol.session import (
     TakeOverParams,
 )
 from holdfast.protocol.shapes import Signature
+from holdfast.value import value
 
 from .address import Address, Program
 from .channel import ServerChannel
@@ -84,7 +84,7 @@ class Asker(Protocol):
     def __call__(self, signature: Signature[P, R], params: P) -> Awaitable[R]: ...
 
 
-@dataclass(frozen=True, slots=True)
+@value
 class Greeting:
     """What a server answered."""
 

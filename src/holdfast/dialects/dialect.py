@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import AsyncGenerator, Callable, Coroutine, Generator, Mapping
-from dataclasses import dataclass
 from functools import partial
 from typing import Any, Protocol
 
 from holdfast.errors import HoldfastError
 from holdfast.principal import Principal
 from holdfast.protocol.shapes import Shape, Signature
+from holdfast.value import value
 from holdfast.wire.jsonrpc import Envelope, Id, Notification, Response
 
 
@@ -57,7 +57,7 @@ class Breach(Exception):
     """The client broke the protocol; the connection ends and this says why."""
 
 
-@dataclass(frozen=True, slots=True)
+@value
 class WireError:
     """An error as it goes out."""
 
@@ -66,7 +66,7 @@ class WireError:
     data: Any = None
 
 
-@dataclass(frozen=True, slots=True)
+@value
 class Sequel:
     """A result, and what is to be done once it is answered."""
 
@@ -75,7 +75,7 @@ class Sequel:
     """Awaited once, in the task of the request, which still counts as one; cancelled with the connection."""
 
 
-@dataclass(frozen=True, slots=True)
+@value
 class LongResult:
     """A result that is too long to be kept in memory: JSON, given piece by piece.
 
@@ -91,7 +91,7 @@ class LongResult:
     """Called once, when nothing more is wanted of it."""
 
 
-@dataclass(frozen=True, slots=True)
+@value
 class Method:
     """One method of a dialect."""
 
@@ -189,7 +189,7 @@ class Pause:
         yield
 
 
-@dataclass(frozen=True, slots=True)
+@value
 class ListedMethod:
     """A method that a client may call."""
 
@@ -200,7 +200,7 @@ class ListedMethod:
     summary: str
 
 
-@dataclass(frozen=True, slots=True)
+@value
 class Notice:
     """A notification in a catalog: its name, and the shape of its params."""
 
@@ -210,7 +210,7 @@ class Notice:
     summary: str
 
 
-@dataclass(frozen=True, slots=True)
+@value
 class Catalog:
     """Everything that may be said at one endpoint, in the order in which it is best read."""
 

@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 import ipaddress
-from dataclasses import dataclass
 from urllib.parse import urlsplit
+
+from holdfast.value import value
 
 
 class BadListen(Exception):
     """The URL cannot be listened on; ``str`` of this says why."""
 
 
-@dataclass(frozen=True, slots=True)
+@value
 class TcpListen:
     """A WebSocket listener on an IP address."""
 
@@ -32,14 +33,14 @@ class TcpListen:
         return ipaddress.ip_address(self.host).is_loopback
 
 
-@dataclass(frozen=True, slots=True)
+@value
 class UnixListen:
     """A WebSocket listener on a Unix socket."""
 
     path: str
 
 
-@dataclass(frozen=True, slots=True)
+@value
 class Stdio:
     """One client on our standard input and output."""
 

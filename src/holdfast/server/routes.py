@@ -5,13 +5,13 @@ from __future__ import annotations
 import asyncio
 from collections import deque
 from collections.abc import AsyncGenerator, Callable, Coroutine, Mapping
-from dataclasses import dataclass, field
 from http import HTTPStatus
 from time import gmtime, time
 from typing import Any, Protocol
 
 from holdfast.errors import LimitReached
 from holdfast.principal import ANYBODY, Principal
+from holdfast.value import value
 from holdfast.wire import http
 from holdfast.wire.http import Head
 from holdfast.wire.websocket import accept_key
@@ -115,7 +115,7 @@ class HttpRefused(Exception):
         self.words = words
 
 
-@dataclass(frozen=True, slots=True)
+@value
 class HttpCall:
     """A request to a route."""
 
@@ -125,19 +125,23 @@ class HttpCall:
     body: RequestBody
 
 
-@dataclass(frozen=True, slots=True)
+_NO_FIELDS: Mapping[str, str] = {}
+"""Shared by all answers that have none; nobody changes it."""
+
+
+@value
 class HttpAnswer:
     """What a route answers: bytes that are there, or a stream of them, sent at the pace of the peer."""
 
     body: bytes | AsyncGenerator[bytes, None] = b""
     status: HTTPStatus = HTTPStatus.OK
-    fields: Mapping[str, str] = field(default_factory=dict)
+    fields: Mapping[str, str] = _NO_FIELDS
 
 
 _WITH_HEAD = {"GET": ("GET", "HEAD")}
 
 
-@dataclass(frozen=True, slots=True)
+@value
 class Route:
     """A path of a listener, or everything below one, with the function that answers HTTP requests there."""
 
@@ -172,7 +176,7 @@ class Route:
         return method in self.methods or (method == "HEAD" and "GET" in self.methods)
 
 
-@dataclass(frozen=True, slots=True)
+@value
 class Routes:
     """What a listener serves, and to whom."""
 
@@ -194,7 +198,7 @@ class Routes:
         return None
 
 
-@dataclass(frozen=True, slots=True)
+@value
 class Reply:
     """The bytes to send, and what happens then."""
 
@@ -208,7 +212,7 @@ class Reply:
     """The request that a route answers in its own time; then there are no bytes to send yet."""
 
 
-@dataclass(frozen=True, slots=True)
+@value
 class RouteCall:
     """A request for a route that waits, reads a body or sends a stream."""
 

@@ -19,9 +19,10 @@ import termios
 from asyncio import sslproto
 from collections.abc import Callable, Sequence
 from functools import partial
-from typing import Any, NamedTuple
+from typing import Any
 
 from holdfast.poller import READABLE, WRITABLE, Poller
+from holdfast.value import value
 
 from .listen import BadListen
 from .websocket import WebSocketChannel
@@ -35,7 +36,8 @@ _BREATHER = 1.0
 """Seconds without accepting after the system ran out of descriptors."""
 
 
-class Delivery(NamedTuple):
+@value
+class Delivery:
     """How far a peer is with what it was sent.  What ``get_extra_info("delivery")`` answers."""
 
     taken: int

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass
 from http import HTTPStatus
+
+from holdfast.value import value
 
 from .websocket import accept_key
 
@@ -30,7 +31,7 @@ class BadHead(Exception):
         self.status = status
 
 
-@dataclass(frozen=True, slots=True)
+@value
 class Head:
     """The head of a request."""
 

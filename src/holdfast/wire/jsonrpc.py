@@ -9,11 +9,12 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
 from itertools import islice
 from typing import Annotated, Any, ClassVar
 
 import msgspec
+
+from holdfast.value import value
 
 from .serde import Misfit, fit
 from .serde_json import MOST_NESTED, MOST_VALUES, Malformed, scan, trailing
@@ -65,8 +66,7 @@ class ErrorBody(msgspec.Struct):
             raise ValueError("invalid number")
 
 
-@dataclass(slots=True)
-class Request:
+class Request(msgspec.Struct):
     """A message that has to be answered."""
 
     id: Id
@@ -75,16 +75,14 @@ class Request:
     trace: TraceContext | None = None
 
 
-@dataclass(slots=True)
-class Notification:
+class Notification(msgspec.Struct):
     """A message that is not answered."""
 
     method: str
     params: Any
 
 
-@dataclass(slots=True)
-class Response:
+class Response(msgspec.Struct):
     """An answer to a request of ours."""
 
     id: Id
@@ -345,7 +343,7 @@ class Incoming(msgspec.Struct, gc=False):
     error: ErrorBody | None = None
 
 
-@dataclass(frozen=True, slots=True)
+@value
 class Envelope:
     """How a dialect writes requests, answers and errors as JSON texts.
 

@@ -11,6 +11,7 @@ from holdfast.config import ConnectionLimits
 from holdfast.server.routes import Routes
 from holdfast.server.stream import Delivery
 from holdfast.server.websocket import Phase, WebSocketChannel
+from holdfast.value import replace
 from tests.fakes.frames import Wire
 from tests.fakes.server import ServerLoop, eventually, inside
 from tests.unit.server.test_websocket import LIFE, stop_reading
@@ -30,7 +31,7 @@ class Sending:
         return self.delivery
 
     def write(self, data: bytes) -> None:
-        self.delivery = self.delivery._replace(waiting=self.delivery.waiting + len(data))
+        self.delivery = replace(self.delivery, waiting=self.delivery.waiting + len(data))
 
     def abort(self) -> None:
         self.aborted = True

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable
-from dataclasses import dataclass
 from functools import partial
 from typing import Any
 
+from holdfast.value import value
 from holdfast.wire.serde import quote
 
 
-@dataclass(frozen=True, slots=True)
+@value
 class Family:
     """The words that differ between ``process/...`` and ``command/exec...``."""
 

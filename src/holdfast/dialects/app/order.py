@@ -7,7 +7,6 @@ mistakes is told.
 from __future__ import annotations
 
 import os.path
-from dataclasses import dataclass
 
 from msgspec import UNSET
 
@@ -26,7 +25,7 @@ from holdfast.protocol.app import (
 )
 from holdfast.protocol.sandbox import NetworkAccess
 from holdfast.sandbox import Access, Named, Sandbox, SandboxEntry, Where
-from holdfast.value import replace
+from holdfast.value import replace, value
 
 from .explain import Declined
 from .family import COMMAND, PROCESS, Family
@@ -102,7 +101,7 @@ _NO_NETWORK = "CODEX_SANDBOX_NETWORK_DISABLED"
 """Tells a command that the policy it runs under gives it no network."""
 
 
-@dataclass(frozen=True, slots=True)
+@value
 class Terms:
     """What a client asked for, beyond the process itself."""
 
@@ -119,7 +118,7 @@ class Terms:
     """Seconds after the exit at which the output is over in any case."""
 
 
-@dataclass(frozen=True, slots=True)
+@value
 class Order:
     """What to start, and on which terms."""
 
