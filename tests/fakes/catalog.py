@@ -80,8 +80,8 @@ CATALOG = Catalog(
         ListedMethod("draw", DrawParams, DrawResult, "Draw ``it``."),
         ListedMethod("draw/stop", None, Nothing, "Draw no more."),
     ),
-    heard=(Notice("seen", None, "It was seen."),),
-    told=(Notice("drawn", Drawn, "Something was drawn."),),
+    client_notifications=(Notice("seen", None, "It was seen."),),
+    server_notifications=(Notice("drawn", Drawn, "Something was drawn."),),
     base64=frozenset({"data"}),
     stamped=True,
 )

@@ -218,9 +218,9 @@ class Catalog:
     """The endpoint's, as on the command line."""
     title: str
     calls: tuple[ListedMethod, ...]
-    heard: tuple[Notice, ...]
+    client_notifications: tuple[Notice, ...]
     """The notifications that a client may send."""
-    told: tuple[Notice, ...]
+    server_notifications: tuple[Notice, ...]
     """The notifications that the server sends."""
     base64: frozenset[str]
     """Members that are bytes, in base64, wherever they occur."""

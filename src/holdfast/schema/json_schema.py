@@ -97,8 +97,10 @@ def _messages(catalog: Catalog) -> dict[str, Schema]:
         "Request": {"anyOf": [_request(call, key) for call in catalog.calls]},
         "Answer": _object(key | {"result": {"anyOf": [_ref(_HERE, name) for name in results]}}),
         "ErrorAnswer": _object(key | {"error": _ref(_HERE, "ErrorBody")}),
-        "ClientNotification": {"anyOf": [_notification(each, {}) for each in catalog.heard]},
-        "ServerNotification": {"anyOf": [_notification(each, _stamp(catalog)) for each in catalog.told]},
+        "ClientNotification": {"anyOf": [_notification(each, {}) for each in catalog.client_notifications]},
+        "ServerNotification": {
+            "anyOf": [_notification(each, _stamp(catalog)) for each in catalog.server_notifications]
+        },
     }
 
 

@@ -45,9 +45,9 @@ def _endpoint(catalog: Catalog) -> Document:
         "methods": [
             *(_call(call, outline) for call in catalog.calls),
             # Without a result: that is how a notification is told from a call.
-            *(_notice(notice, outline) for notice in catalog.heard),
+            *(_notice(notice, outline) for notice in catalog.client_notifications),
         ],
-        "x-notifications": [_notice(notice, outline) for notice in catalog.told],
+        "x-notifications": [_notice(notice, outline) for notice in catalog.server_notifications],
         "components": {"schemas": definitions(outline, _HERE)},
     }
 

@@ -121,8 +121,12 @@ class Outline:
         self.types: dict[str, RecordType | Choice] = {}
         self._base64 = catalog.base64
         self._origins: dict[str, tuple[type[msgspec.Struct], bool]] = {}
-        received = [each.params for each in catalog.calls] + [each.params for each in catalog.heard]
-        sent = [each.result for each in catalog.calls] + [each.params for each in catalog.told]
+        received = [each.params for each in catalog.calls] + [
+            each.params for each in catalog.client_notifications
+        ]
+        sent = [each.result for each in catalog.calls] + [
+            each.params for each in catalog.server_notifications
+        ]
         for cls in filter(None, received):
             self._add(cls, sent=False)
         for cls in filter(None, sent):

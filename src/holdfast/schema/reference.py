@@ -47,7 +47,7 @@ class Reference:
         for name, each in self._outline.types.items():
             if isinstance(each, RecordType):
                 yield name, name
-        for notice in self._catalog.told:
+        for notice in self._catalog.server_notifications:
             if notice.params is not None:
                 yield published(notice.params), notice.name
         for call in self._catalog.calls:
@@ -65,7 +65,10 @@ class Reference:
         sections = []
         for call in self._catalog.calls:
             sections += [f"## {call.name}\n", f"{plain(call.summary)}\n", self._call(call)]
-        sections += ["## Notifications of the client\n", *map(_heard, self._catalog.heard)]
+        sections += [
+            "## Notifications of the client\n",
+            *map(_client_notification, self._catalog.client_notifications),
+        ]
         sections += ["## Notifications of the server\n", self._notices()]
         sections += ["## Types\n", self._types()]
         return "\n".join(sections)
@@ -81,7 +84,7 @@ class Reference:
         return f"{params}\nResult: `{{}}`.\n"
 
     def _notices(self) -> str:
-        return "\n".join(map(self._notice, self._catalog.told))
+        return "\n".join(map(self._notice, self._catalog.server_notifications))
 
     def _notice(self, notice: Notice) -> str:
         words = f"### {notice.name}\n\n{plain(notice.summary)}\n"
@@ -154,7 +157,7 @@ def anchor(heading: str) -> str:
     return re.sub(r"[^\w\- ]", "", heading.lower()).replace(" ", "-")
 
 
-def _heard(notice: Notice) -> str:
+def _client_notification(notice: Notice) -> str:
     return f"### {notice.name}\n\n{plain(notice.summary)}\n"
 
 

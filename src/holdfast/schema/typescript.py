@@ -84,8 +84,8 @@ def write(catalogs: Sequence[Catalog]) -> str:
 def _endpoint(catalog: Catalog) -> str:
     parts = [
         _map("Calls", "Every method, with what it takes and gives.", map(_call, catalog.calls)),
-        _map("ClientNotifications", "What the client may tell.", map(_notice, catalog.heard)),
-        _map("ServerNotifications", "What the server tells.", map(_notice, catalog.told)),
+        _map("ClientNotifications", "What the client may tell.", map(_notice, catalog.client_notifications)),
+        _map("ServerNotifications", "What the server tells.", map(_notice, catalog.server_notifications)),
         _MESSAGES % (_STAMP if catalog.stamped else ""),
         *map(_declaration, Outline(catalog).types.values()),
     ]

@@ -106,7 +106,7 @@ def test_a_choice_keeps_the_order_of_its_values() -> None:
 
 
 def calling(params: type[Shape], result: type[Shape]) -> Catalog:
-    return replace(CATALOG, calls=(ListedMethod("draw", params, result, ""),), told=())
+    return replace(CATALOG, calls=(ListedMethod("draw", params, result, ""),), server_notifications=())
 
 
 def test_a_type_that_goes_both_ways_is_refused() -> None:

@@ -75,7 +75,7 @@ def test_each_method_has_its_tables() -> None:
 
 def test_a_notification_without_params_has_no_table() -> None:
     """An empty table looks like a mistake."""
-    catalog = replace(CATALOG, told=(Notice("gone", None, "Nothing is left."),))
+    catalog = replace(CATALOG, server_notifications=(Notice("gone", None, "Nothing is left."),))
 
     assert Reference(catalog).parts()["notifications"] == "### gone\n\nNothing is left.\n"
 

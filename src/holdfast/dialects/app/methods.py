@@ -82,8 +82,10 @@ CATALOG = Catalog(
     name="app",
     title="The app endpoint of holdfast",
     calls=listed(METHODS),
-    heard=(Notice("initialized", None, "Changes nothing: the answer to ``initialize`` is enough."),),
-    told=(
+    client_notifications=(
+        Notice("initialized", None, "Changes nothing: the answer to ``initialize`` is enough."),
+    ),
+    server_notifications=(
         notice(PROCESS.delta, ProcessDelta),
         notice("process/exited", AppProcessExited),
         notice(COMMAND.delta, CommandDelta),

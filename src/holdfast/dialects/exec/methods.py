@@ -132,8 +132,10 @@ CATALOG = Catalog(
     name="exec",
     title="The exec endpoint of holdfast",
     calls=listed(METHODS),
-    heard=(Notice("initialized", None, "The answer to ``initialize`` has come; other methods may follow."),),
-    told=(
+    client_notifications=(
+        Notice("initialized", None, "The answer to ``initialize`` has come; other methods may follow."),
+    ),
+    server_notifications=(
         notice("process/output", p.ProcessOutput),
         notice("process/exited", p.ProcessExited),
         notice("process/closed", p.ProcessClosed),

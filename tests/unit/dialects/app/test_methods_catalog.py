@@ -43,7 +43,11 @@ def test_params_are_those_that_the_table_decodes(call: Any) -> None:
     assert call.params is decode.keywords["kind"]
 
 
-@pytest.mark.parametrize("each", [*CATALOG.calls, *CATALOG.heard, *CATALOG.told], ids=lambda each: each.name)
+@pytest.mark.parametrize(
+    "each",
+    [*CATALOG.calls, *CATALOG.client_notifications, *CATALOG.server_notifications],
+    ids=lambda each: each.name,
+)
 def test_everything_has_a_summary_of_one_line(each: Any) -> None:
     """It becomes a comment in whatever is generated from it."""
     assert each.summary.endswith(".")
@@ -102,7 +106,7 @@ async def test_what_is_told_is_exactly_of_its_type() -> None:
         each.exit_with(0)
         each.close()
 
-    told = {notice.name: notice.params for notice in CATALOG.told}
+    told = {notice.name: notice.params for notice in CATALOG.server_notifications}
     sent = scene.client.sent
     assert {message["method"] for message in sent} == told.keys()
     for message in sent:

@@ -61,7 +61,11 @@ def test_params_are_those_that_the_table_decodes(call: Any) -> None:
     assert call.params is decoded_type(call.name)
 
 
-@pytest.mark.parametrize("each", [*CATALOG.calls, *CATALOG.heard, *CATALOG.told], ids=lambda each: each.name)
+@pytest.mark.parametrize(
+    "each",
+    [*CATALOG.calls, *CATALOG.client_notifications, *CATALOG.server_notifications],
+    ids=lambda each: each.name,
+)
 def test_everything_has_a_summary_of_one_line(each: Any) -> None:
     """It becomes a comment in whatever is generated from it."""
     assert each.summary.endswith(".")
@@ -217,7 +221,11 @@ async def test_what_is_told_is_exactly_of_its_type(end: Exit, *, extended: bool)
     process.close()
     await tell_body(scene)
 
-    told = {notice.name: notice.params for notice in CATALOG.told if not notice.name.startswith("fs/")}
+    told = {
+        notice.name: notice.params
+        for notice in CATALOG.server_notifications
+        if not notice.name.startswith("fs/")
+    }
     sent = scene.client.sent
     assert {message["method"] for message in sent} == told.keys()
     for message in sent:
