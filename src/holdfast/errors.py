@@ -29,8 +29,8 @@ class Refused(HoldfastError):
     """Understood and declined; nothing changed."""
 
 
-class _Told(HoldfastError):
-    """An error whose facts are words."""
+class _Reasoned(HoldfastError):
+    """An error whose only fact is its reason, in words."""
 
     def __init__(self, reason: str) -> None:
         super().__init__(reason)
@@ -63,14 +63,14 @@ class Unsupported(Refused):
         return f"{self.feature} is not supported by this server"
 
 
-class SandboxUnavailable(_Told, Refused):
+class SandboxUnavailable(_Reasoned, Refused):
     """A sandbox that cannot be kept on this host; nothing is ever run without the one it was to run in."""
 
     def __str__(self) -> str:
         return f"the sandbox cannot be kept on this host: {self.reason}"
 
 
-class OutOfTurn(_Told, Refused):
+class OutOfTurn(_Reasoned, Refused):
     """A request the state of the conversation does not allow yet, or any more."""
 
 
@@ -94,7 +94,7 @@ class Forbidden(Refused):
         return f"not allowed by the token: {self.what} {self.subject!r}"
 
 
-class AuditFailed(_Told):
+class AuditFailed(_Reasoned):
     """The audit log cannot be written, so nothing was started."""
 
     def __str__(self) -> str:
@@ -229,7 +229,7 @@ class SpawnFailed(HoldfastError):
         return f"cannot start: {self.fault.value} {self.subject!r}: {self.reason}"
 
 
-class HostUnfit(_Told):
+class HostUnfit(_Reasoned):
     """The host lacks what no process can be run without."""
 
     def __str__(self) -> str:
@@ -243,7 +243,7 @@ class StdinFailed(HoldfastError):
         return "the process is being terminated and takes no input"
 
 
-class SignalFailed(_Told):
+class SignalFailed(_Reasoned):
     """The system would not deliver a signal."""
 
     def __str__(self) -> str:
@@ -262,7 +262,7 @@ class FileFailed(HoldfastError):
         return f"{os.strerror(self.number)} (os error {self.number})"
 
 
-class FileRefused(_Told, Refused):
+class FileRefused(_Reasoned, Refused):
     """The request does not fit what is at the path, such as reading a directory as a file."""
 
     def __init__(self, reason: str, *, bound: str = "") -> None:
@@ -270,7 +270,7 @@ class FileRefused(_Told, Refused):
         self.bound = bound
 
 
-class FileUnsupported(_Told):
+class FileUnsupported(_Reasoned):
     """A combination of options that files do not support."""
 
 
@@ -382,7 +382,7 @@ class LimitReached(HoldfastError):
         return f"limit reached: {self.limit} ({self.value})"
 
 
-class LinkLost(_Told):
+class LinkLost(_Reasoned):
     """A server is gone, or cannot be reached, for good; what runs there may still run."""
 
     def __str__(self) -> str:

@@ -191,9 +191,9 @@ class Files(Protocol):
         """A regular file, to be used piece by piece."""
 
     async def watch_missing(
-        self, missing: Sequence[str], present: str | None, told: Callable[[], None]
+        self, missing: Sequence[str], present: str | None, on_change: Callable[[], None], /
     ) -> FileWatch | None:
-        """Have ``told`` called once, when one of the missing paths, or a missing parent of one, appears.
+        """Have ``on_change`` called once, when one of the missing paths, or a missing parent of one, appears.
 
         Also when ``present``, or a directory above any of them, goes.  None if there is
         nothing to wait for, or no way to hear of it: one of the paths is there, a link is

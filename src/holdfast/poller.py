@@ -56,7 +56,7 @@ class Poller:
         self._loop: asyncio.AbstractEventLoop | None = None
         self.stalls = Stalls()
         """Told who took how long."""
-        self.told_at = 0.0
+        self.dispatched_at = 0.0
         """When the last batch of events was over, by the clock that never goes back."""
 
     # Descriptors.
@@ -130,7 +130,7 @@ class Poller:
             if after - before > stalls.bar:
                 stalls.saw(after - before, source)
             before = after
-        self.told_at = before
+        self.dispatched_at = before
         self._dispatching = False
         if self._deferred:
             self._finish()
@@ -149,7 +149,7 @@ class Poller:
             if after - before > stalls.bar:
                 stalls.saw(after - before, work)
             before = after
-        self.told_at = before
+        self.dispatched_at = before
 
     # Where events come from.
 
@@ -214,7 +214,7 @@ class LoopSelector(selectors.BaseSelector):
             if key is not None:
                 ready.append((key, _from_epoll(event) & key.events))
         stalls.doing = ""
-        self._since = self._poller.told_at
+        self._since = self._poller.dispatched_at
         return ready
 
     def get_map(self) -> Mapping[Any, selectors.SelectorKey]:

@@ -112,8 +112,8 @@ def _hash(self: Any) -> int:
 
 
 def _show(self: Any) -> str:
-    told = ", ".join(f"{name}={getattr(self, name)!r}" for name in self.__match_args__)
-    return f"{type(self).__qualname__}({told})"
+    shown = ", ".join(f"{name}={getattr(self, name)!r}" for name in self.__match_args__)
+    return f"{type(self).__qualname__}({shown})"
 
 
 def _reduce(self: Any) -> tuple[Any, tuple[Any, ...]]:

@@ -75,7 +75,7 @@ class Driven:
         if capped.keep(data):
             self._drain.ended(stream)
         if self._exited:
-            self._drain.heard(self.world.now)
+            self._drain.on_output(self.world.now)
             self._look_again()
 
     def ended(self, stream: Stream) -> None:

@@ -105,7 +105,7 @@ def test_every_error_has_its_sentence_here() -> None:
         for value in vars(errors).values()
         if isinstance(value, type) and issubclass(value, HoldfastError)
     }
-    abstract = {HoldfastError, Refused, errors._Named, errors._Told}
+    abstract = {HoldfastError, Refused, errors._Named, errors._Reasoned}
 
     assert defined - abstract == {type(error) for error, _ in SENTENCES}
 

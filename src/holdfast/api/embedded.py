@@ -233,8 +233,8 @@ def _cut(argv: Sequence[str]) -> Sequence[str]:
 class _Closing:
     """Calls a function when a process has closed.  Implements ``backend.Watcher``."""
 
-    def __init__(self, told: partial[None]) -> None:
-        self._told = told
+    def __init__(self, on_closed: partial[None]) -> None:
+        self._on_closed = on_closed
 
     def output(self, chunk: Chunk) -> None:
         pass
@@ -246,7 +246,7 @@ class _Closing:
         pass
 
     def closed(self, seq: int) -> None:
-        self._told()
+        self._on_closed()
 
 
 class Embedded:

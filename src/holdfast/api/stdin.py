@@ -57,7 +57,7 @@ class StdinWriter:
         self._closed = False  # Everything was delivered, the end of input too.
         self._error: BaseException | None = None
         self._trace: TracebackType | None = None
-        self._told = False  # Whether a call has raised the error.
+        self._was_raised = False  # Whether a call has raised the error.
         self._waiting = 0  # Calls that raise the error as soon as there is one.
         self._interrupts: set[Callable[[], object]] = set()
         self._task: asyncio.Task[None] | None = None
@@ -165,7 +165,7 @@ class StdinWriter:
 
     def _check(self) -> None:
         if self._error is not None:
-            self._told = True
+            self._was_raised = True
             # With the traceback of the first time, however often it is raised.
             raise self._error.with_traceback(self._trace)
 
@@ -175,7 +175,7 @@ class StdinWriter:
 
     def raise_trouble(self) -> None:
         """Raise the error that kept bytes from the process, unless a call has raised it already."""
-        if not self._told:
+        if not self._was_raised:
             self._check_trouble()
 
     @contextmanager

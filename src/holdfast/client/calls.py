@@ -101,11 +101,11 @@ class PendingCalls:
         """
         self._last = number = self._last + 1
         try:
-            told = _encode(params)
+            encoded = _encode(params)
         except UnicodeEncodeError:
             raise BadRequest("bytes that are not UTF-8 cannot be told to a server") from None
         # The number comes last: then no byte that is lost or doubled on the way makes another request of it.
-        text = b'{"method":"%b","params":%b,"id":%d}' % (method.encode(), told, number)
+        text = b'{"method":"%b","params":%b,"id":%d}' % (method.encode(), encoded, number)
         self._calls[number] = _PendingCall(method, text, answered, repeat=repeat, within=within)
         return number
 

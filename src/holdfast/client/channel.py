@@ -20,7 +20,7 @@ class ServerChannel(Protocol):
     """One connection to a server, until it breaks."""
 
     @property
-    def heard(self) -> float:
+    def received_at(self) -> float:
         """When something came last, whatever it was, in loop time."""
 
     def send(self, message: bytes) -> None:
@@ -55,7 +55,7 @@ class ChannelBase:
 
     def __init__(self, loop: asyncio.AbstractEventLoop) -> None:
         self.loop = loop
-        self.heard = loop.time()
+        self.received_at = loop.time()
         self.broken = ""
         """Why it is gone, once it is."""
         self.gone: asyncio.Future[None] = loop.create_future()

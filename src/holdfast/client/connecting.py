@@ -140,18 +140,18 @@ class Heartbeat:
         self._channel = channel
         self._interval = interval
         self._loop = loop
-        self._pinged = channel.heard
+        self._pinged = channel.received_at
         self._timer = loop.call_later(interval / 2, self._beat)
 
     def _beat(self) -> None:
-        now, heard = self._loop.time(), self._channel.heard
-        if now - heard >= self._interval:
-            if self._pinged <= heard:
+        now, received_at = self._loop.time(), self._channel.received_at
+        if now - received_at >= self._interval:
+            if self._pinged <= received_at:
                 # Asked first, however long it was silent: it may have been us who did not listen.
                 self._pinged = now
                 self._channel.ping()
             elif now - self._pinged >= self._interval:
-                self._channel.cut(f"nothing was heard for {now - heard:.0f} seconds")
+                self._channel.cut(f"nothing was heard for {now - received_at:.0f} seconds")
                 return
         self._timer = self._loop.call_later(self._interval / 2, self._beat)
 

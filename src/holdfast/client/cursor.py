@@ -102,8 +102,8 @@ class Cursor:
         "_unacknowledged",
         "_waiting",
         "_waiting_bytes",
+        "delivered",
         "pulled",
-        "told",
         "window",
     )
 
@@ -117,7 +117,7 @@ class Cursor:
         """
         self.pulled = pulled
         self.window = window
-        self.told = seen
+        self.delivered = seen
         """The last number that ``next`` has returned."""
         self._seen = seen
         self._started = pulled  # A process that does not run yet cannot be asked about.
@@ -156,7 +156,7 @@ class Cursor:
         """
         if chunk.seq != self._seen + 1 or self._waiting or self._intake in _SHUT:
             return False
-        self._seen = self.told = chunk.seq
+        self._seen = self.delivered = chunk.seq
         self._unacknowledged += len(chunk.data)
         return True
 
@@ -216,7 +216,7 @@ class Cursor:
             self._hold(-len(event.data))
             self._unacknowledged += len(event.data)
         if not isinstance(event, LinkLost):
-            self.told = number(event)
+            self.delivered = number(event)
         if not self._waiting:
             if self._intake is Intake.BLOCKED:
                 self._intake = Intake.DUE
@@ -246,12 +246,12 @@ class Cursor:
         """The number up to which the server is to be told now that everything has come; None if not now."""
         if not self.window or self.pulled:
             return None
-        many = self.told - self._acknowledged >= _MOST_UNACKNOWLEDGED
+        many = self.delivered - self._acknowledged >= _MOST_UNACKNOWLEDGED
         if not many and self._unacknowledged * 2 < self.window:
             return None
         self._unacknowledged = 0
-        self._acknowledged = self.told
-        return self.told
+        self._acknowledged = self.delivered
+        return self.delivered
 
     def _make_room(self) -> None:
         """Take no more if too much waits: without a window the server goes on whether or not we follow."""

@@ -266,15 +266,15 @@ class RemoteFiles:
         return file
 
     async def watch_missing(
-        self, missing: Sequence[str], present: str | None, told: Callable[[], None]
+        self, missing: Sequence[str], present: str | None, on_change: Callable[[], None]
     ) -> FileWatch | None:
         """See ``files.Files``.
 
         There is no way to hear of more than one at a time: while there is a watch that is neither
         told nor stopped, the answer to another is None.  When the connection is lost for good
-        ``told`` is called, since nobody would hear of it otherwise.
+        ``on_change`` is called, since nobody would hear of it otherwise.
         """
-        return await self._missing.watch(missing, present, told)
+        return await self._missing.watch(missing, present, on_change)
 
     # What the link tells, by way of the backend.
 

@@ -120,9 +120,9 @@ _HTTP = tuple(
 
 def error_of(body: ErrorBody, method: str = "") -> HoldfastError:
     """The error that the answer to ``method`` carries."""
-    told = protocol_errors.error_of(body.data)
-    if told is not None:
-        return told
+    known = protocol_errors.error_of(body.data)
+    if known is not None:
+        return known
     if body.code == INTERNAL_ERROR and method in ("", "http/request"):
         for pattern, fault in _HTTP:
             if (found := pattern.fullmatch(body.message)) is not None:

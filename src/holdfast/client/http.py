@@ -93,22 +93,22 @@ class RemoteHttp:
 
     def notified(self, params: msgspec.Raw) -> None:
         """Take ``http/request/bodyDelta``."""
-        told = _body_delta(params)
-        response = self._responses.get(told.request_id)
+        delta = _body_delta(params)
+        response = self._responses.get(delta.request_id)
         if response is None:
             return
         try:
-            data = base64.decode(told.delta_base64)
+            data = base64.decode(delta.delta_base64)
         except BadRequest as error:
             raise msgspec.DecodeError(str(error)) from None
-        if told.seq != response.last + 1:
+        if delta.seq != response.last + 1:
             response.fail("a piece of it is missing")
         elif self.kept + len(data) > _MOST_KEPT:
             response.fail(f"it was not read, and no more than {_MOST_KEPT} bytes are kept")
         else:
-            response.take(told.seq, data)
-            if told.done:
-                response.end(told.error)
+            response.take(delta.seq, data)
+            if delta.done:
+                response.end(delta.error)
 
     def broke(self, reason: str) -> None:
         """The connection is gone, and with it the rest of all bodies."""

@@ -209,12 +209,12 @@ class MissingFiles:
         self._watch: RemoteFileWatch | None = None
 
     async def watch(
-        self, missing: Sequence[str], present: str | None, told: Callable[[], None]
+        self, missing: Sequence[str], present: str | None, on_change: Callable[[], None]
     ) -> RemoteFileWatch | None:
         """See ``files.Files.watch_missing``."""
         if self._watch is not None:
             return None
-        watch = self._watch = RemoteFileWatch(self, missing, present, told)
+        watch = self._watch = RemoteFileWatch(self, missing, present, on_change)
         self._ask(watch)
         try:
             watching = await watch.answered
@@ -255,10 +255,10 @@ class RemoteFileWatch:
     """A watch on the server.  Implements ``files.FileWatch``."""
 
     def __init__(
-        self, owner: MissingFiles, missing: Sequence[str], present: str | None, told: Callable[[], None]
+        self, owner: MissingFiles, missing: Sequence[str], present: str | None, on_change: Callable[[], None]
     ) -> None:
         self._owner = owner
-        self._told = told
+        self._on_change = on_change
         self.missing = [uri_of(path) for path in missing]
         self.present = None if present is None else uri_of(present)
         self.number = 0
@@ -295,7 +295,7 @@ class RemoteFileWatch:
     def tell(self) -> None:
         """Once, and then never again."""
         self._owner.over(self)
-        self._told()
+        self._on_change()
 
     def stop(self) -> None:
         self._owner.end(self)

@@ -331,7 +331,7 @@ class RemoteProcess:
 
     @property
     def next_seq(self) -> int:
-        return self._cursor.told + 1
+        return self._cursor.delivered + 1
 
     @property
     def can_end_stdin(self) -> bool:

@@ -47,7 +47,7 @@ class ProgramChannel(ChannelBase, asyncio.SubprocessProtocol):
             self._pidfd = os.pidfd_open(transport.get_pid())
 
     def pipe_data_received(self, fd: int, data: bytes) -> None:
-        self.heard = self.loop.time()
+        self.received_at = self.loop.time()
         try:
             for line in self._lines.feed(data):
                 if line:

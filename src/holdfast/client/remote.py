@@ -278,10 +278,10 @@ class RemoteBackend:
     def notified(self, method: str, params: msgspec.Raw) -> None:
         match method:
             case "process/output":
-                told = _output(params)
-                process = self._processes.get(told.process_id)
+                output = _output(params)
+                process = self._processes.get(output.process_id)
                 if process is not None:
-                    process.happened(_chunk(told))
+                    process.happened(_chunk(output))
             case "process/exited":
                 left = _exited(params)
                 process = self._processes.get(left.process_id)
@@ -330,9 +330,9 @@ class RemoteBackend:
             del self._keys[events.key_of(process.name)]
 
 
-def _chunk(told: ProcessOutput) -> Chunk:
+def _chunk(output: ProcessOutput) -> Chunk:
     try:
-        return events.read_chunk(told)
+        return events.read_chunk(output)
     except (BadRequest, ValueError) as error:
         raise msgspec.DecodeError(str(error)) from None
 

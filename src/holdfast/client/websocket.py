@@ -103,7 +103,7 @@ class WebSocket(ChannelBase, asyncio.BufferedProtocol):
         self._unheard += nbytes
         if parsed or self._unheard >= _SIGN_OF_LIFE:
             self._unheard = 0
-            self.heard = self.loop.time()
+            self.received_at = self.loop.time()
         # What is not complete goes to the front: less than one frame, however much came.
         self._filled = filled - parsed
         if parsed and self._filled:

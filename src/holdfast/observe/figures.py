@@ -140,7 +140,7 @@ class FigureExport:
         self._resource = resource
         self._interval = interval
         self._box: Queue[Snapshot] = Queue(maxsize=1)
-        self._told = Snapshot((), time.time_ns())
+        self._exported = Snapshot((), time.time_ns())
         # A daemon: a collector that never answers must not keep the server from ending.
         self._thread = threading.Thread(target=self._work, name="holdfast-figures", daemon=True)
 
@@ -162,12 +162,12 @@ class FigureExport:
         while True:
             snapshot = self._box.get()
             try:
-                result = self._exporter.export(between(self._told, snapshot, self._resource))
+                result = self._exporter.export(between(self._exported, snapshot, self._resource))
             except Exception:  # noqa: BLE001  (the next snapshot may fare better)
                 _log.exception("figures could not be sent")
             else:
                 if result is MetricExportResult.SUCCESS:
-                    self._told = snapshot
+                    self._exported = snapshot
             if snapshot.last:
                 return
 

@@ -24,7 +24,7 @@ class JsonLines(logging.Formatter):
         from datetime import UTC, datetime
 
         when = datetime.fromtimestamp(record.created, UTC).isoformat(timespec="milliseconds")
-        told = {
+        line = {
             "timestamp": when.replace("+00:00", "Z"),
             "level": record.levelname.lower(),
             "logger": record.name,
@@ -32,12 +32,12 @@ class JsonLines(logging.Formatter):
         }
         for key, value in vars(record).items():
             if key not in _STANDARD:
-                told.setdefault(key, value)
+                line.setdefault(key, value)
         if record.exc_info:
-            told["exception"] = self.formatException(record.exc_info)
+            line["exception"] = self.formatException(record.exc_info)
         if record.stack_info:
-            told["stack"] = record.stack_info
-        return json.dumps(told, default=str, separators=(",", ":"))
+            line["stack"] = record.stack_info
+        return json.dumps(line, default=str, separators=(",", ":"))
 
 
 class NonBlockingHandler(logging.Handler):

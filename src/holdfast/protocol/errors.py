@@ -141,7 +141,7 @@ def data_of(error: e.HoldfastError) -> dict[str, Any]:
             for fact in _FACTS[cls]:
                 value = getattr(error, fact.attribute)
                 if value != fact.absent:
-                    data[fact.wire] = _told(value)
+                    data[fact.wire] = _wire_value(value)
             return data
     return {"kind": "refused" if isinstance(error, e.Refused) else "failed"}
 
@@ -153,7 +153,7 @@ INTERNAL = {"kind": "internalError"}
 """The data of the answer to a request that found a mistake of ours."""
 
 
-def _told(value: Any) -> Any:
+def _wire_value(value: Any) -> Any:
     if isinstance(value, Enum):
         return value.value
     return printable(value[:_LONGEST]) if isinstance(value, str) else value

@@ -53,7 +53,6 @@ class WebSocketChannel(asyncio.BufferedProtocol):
         "_batch_size",
         "_connection",
         "_first",
-        "_heard",
         "_http",
         "_limits",
         "_loop",
@@ -68,6 +67,7 @@ class WebSocketChannel(asyncio.BufferedProtocol):
         "_probe",
         "_queue",
         "_reader",
+        "_received",
         "_routes",
         "_run",
         "_timer",
@@ -118,7 +118,7 @@ class WebSocketChannel(asyncio.BufferedProtocol):
         self._batch_size = 0
         self._probe: Probe | None = None
         self._timer: asyncio.TimerHandle | None = None
-        self._heard = False
+        self._received = False
         self._ping: bytes | None = None
         self._queue = EMPTY_QUEUE
         self._first = False
@@ -156,7 +156,7 @@ class WebSocketChannel(asyncio.BufferedProtocol):
         if self._http is not None:
             self._http.receive(data)
         else:
-            self._heard = True
+            self._received = True
             self._on_frames(data)
 
     def eof_received(self) -> bool:
@@ -173,7 +173,7 @@ class WebSocketChannel(asyncio.BufferedProtocol):
         if self._http is not None:
             self._http.on_room()
         if self._phase is Phase.LONG:
-            self._heard = True  # It takes what it is sent, and may have far to go to the next ping.
+            self._received = True  # It takes what it is sent, and may have far to go to the next ping.
             if self._connection is not None:
                 self._connection.on_room()
         else:
@@ -336,7 +336,7 @@ class WebSocketChannel(asyncio.BufferedProtocol):
         self._timer = self._loop.call_later(seconds, callback, *facts)
 
     def _on_ping_due(self) -> None:
-        self._heard = False
+        self._received = False
         self.flush()
         delivery = self._transport.get_extra_info("delivery")
         self._write_frame(header(PING, 0))
@@ -347,7 +347,7 @@ class WebSocketChannel(asyncio.BufferedProtocol):
 
     def _on_pong_due(self, taken: int | None) -> None:
         # A peer that is slow to read what we sent before the ping is alive, too.
-        if self._heard or (taken is not None and self._transport.get_extra_info("delivery").taken > taken):
+        if self._received or (taken is not None and self._transport.get_extra_info("delivery").taken > taken):
             self._set_timer(self._limits.ping_seconds - self._limits.pong_seconds, self._on_ping_due)
         else:
             self.give_up("connection.pong_seconds")

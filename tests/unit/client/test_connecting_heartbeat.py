@@ -50,7 +50,7 @@ class Wire:
 
     def __init__(self, clock: Clock) -> None:
         self._clock = clock
-        self.heard = clock.now
+        self.received_at = clock.now
         self.pings: list[float] = []
         self.cuts: list[str] = []
 
@@ -72,7 +72,7 @@ def test_one_that_speaks_is_left_alone() -> None:
     clock, wire, _ = scene()
     for _ in range(20):
         clock.pass_by(3)
-        wire.heard = clock.now
+        wire.received_at = clock.now
 
     assert (wire.pings, wire.cuts) == ([], [])
 
@@ -90,7 +90,7 @@ def test_one_that_answers_is_asked_again_after_the_next_silence() -> None:
     clock, wire, _ = scene()
     for _ in range(3):
         clock.pass_by(16)
-        wire.heard = clock.now
+        wire.received_at = clock.now
 
     assert len(wire.pings) == 3
     assert wire.cuts == []

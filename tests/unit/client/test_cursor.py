@@ -97,7 +97,7 @@ def test_a_chunk_that_skips_the_queue_counts_as_told() -> None:
 
     assert cursor.skips_queue(chunk(1))
     assert not cursor.skips_queue(chunk(3))
-    assert (cursor.told, cursor.next()) == (1, None)
+    assert (cursor.delivered, cursor.next()) == (1, None)
 
 
 def test_what_waits_is_not_overtaken() -> None:
@@ -276,7 +276,7 @@ class Server:
         while self.ready and (event := self.cursor.next()) is not None:
             self.told.append(event)
         acknowledged = self.cursor.acknowledge()
-        assert acknowledged is None or acknowledged == self.cursor.told
+        assert acknowledged is None or acknowledged == self.cursor.delivered
         ask = self.cursor.ask(wanted=self.ready)
         if ask is not None:
             assert self.waiting is None, "two reads at once"

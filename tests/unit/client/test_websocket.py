@@ -115,11 +115,11 @@ async def test_a_message_comes_in_any_pieces() -> None:
 
 async def test_a_ping_is_answered_and_ours_is_a_sign_of_life() -> None:
     async with connected() as (channel, _, talk):
-        before = channel.heard
+        before = channel.received_at
         talk.write(frame_bytes(PING, b"?", masked=False))
         channel.ping()
         await talk.pinged()
-        await eventually(lambda: channel.heard > before)
+        await eventually(lambda: channel.received_at > before)
         assert frame_bytes(PONG, b"?") is not None
 
 

@@ -72,7 +72,7 @@ async def test_a_peer_that_answers_pings_stays() -> None:
                 frame = await wire.receive()
             assert frame == Frame(PING, b"")
             wire.send(PONG, frame.payload)
-            await eventually(lambda: channel._heard)
+            await eventually(lambda: channel._received)
             times.move(2)
         connections = server.server.connections
         await wire.close()

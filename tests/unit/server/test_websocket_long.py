@@ -102,7 +102,7 @@ async def test_a_peer_that_takes_what_it_is_sent_is_alive(tmp_path: Path) -> Non
         for _ in range(2):
             await eventually(lambda: channel.full)
             times.move(1)
-            while not channel._heard:
+            while not channel._received:
                 frames.append(await receive(wire))
             times.move(2)
         while not frames[-1].final or frames[-1].op == PING:

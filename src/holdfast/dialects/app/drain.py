@@ -63,11 +63,11 @@ class Drain:
     def exited(self, now: float) -> None:
         """Start the wait: the process has exited."""
         self._hard_at = now + self._hard
-        self.heard(now)
+        self.on_output(now)
         if self._quiet is not None:
             self._look_at = now  # What later looks find is compared with this.
 
-    def heard(self, now: float) -> None:
+    def on_output(self, now: float) -> None:
         """Something came that belongs to the output."""
         if self._hard_at is None or self._quiet is None:
             return
@@ -94,7 +94,7 @@ class Drain:
         """What the look has found: whether one of them is at work, or was since the look before."""
         assert self._quiet_at is not None
         if at_work:
-            self.heard(now)
+            self.on_output(now)
         elif self._asked_at >= self._quiet_at:
             self._silent = True
         self._look_at = self._next_look(now)

@@ -144,12 +144,12 @@ class AppConversation:
 
     # What the client is told.
 
-    def hears(self, method: str) -> bool:
+    def wants(self, method: str) -> bool:
         """Whether the client wants notifications of this method."""
         return method not in self._silenced
 
     def notify(self, method: str, params: Shape) -> None:
-        if self.hears(method):
+        if self.wants(method):
             before, behind = around(method)
             self.client.send(before + _encode(params) + behind)
 

@@ -115,7 +115,7 @@ class Run:
         if full:
             self._drain.ended(stream)
         if self.exit_code is not None:
-            self._drain.heard(self._loop.time())
+            self._drain.on_output(self._loop.time())
             if full:
                 self._look()
 

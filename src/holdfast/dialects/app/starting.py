@@ -40,7 +40,7 @@ async def _spawn(talk: AppConversation, placed: Order, starting: Starting) -> No
     name = starting.name
 
     def on_over(run: Run) -> bool:
-        if results.is_long(run) and talk.hears(_EXITED):
+        if results.is_long(run) and talk.wants(_EXITED):
             before, behind = around(_EXITED)
             talk.client.send_long(results.exited_long(name, run, before, behind, on_begin))
             return True
@@ -134,7 +134,7 @@ async def _start(
 
 
 def _teller(talk: AppConversation, family: Family, name: str) -> Callable[[Stream, bytes, bool], None]:
-    if not talk.hears(family.delta):
+    if not talk.wants(family.delta):
         return lambda stream, data, full: None
     send = talk.client.send
     begin = b'{"method":"%b","params":{"%b":%b,"stream":"' % (

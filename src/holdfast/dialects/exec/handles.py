@@ -90,7 +90,7 @@ async def watch_missing(talk: ExecConversation, params: DecodedWatch) -> WatchMi
     if not state.begin(params.watch_id) or not params.missing:
         return WatchMissingResult(watching=False)
     news = _News(talk, params.watch_id)
-    watch = await talk.backend.files.watch_missing(params.missing, params.present, news.told)
+    watch = await talk.backend.files.watch_missing(params.missing, params.present, news.on_change)
     if watch is None:
         return WatchMissingResult(watching=False)
     if news.early or not state.is_latest(params.watch_id):
@@ -113,7 +113,7 @@ class _News:
         self.early = False
         self.ready = False
 
-    def told(self) -> None:
+    def on_change(self) -> None:
         if self.ready:
             self._talk.client.send(b'{"method":"fs/missingChanged","params":{"watchId":%d}}' % self._number)
         else:

@@ -34,7 +34,7 @@ def test_before_the_exit_it_is_never_over() -> None:
     """A process may close its output, or reach its caps, long before it ends."""
     made = drain(exited=None)
 
-    made.heard(0)
+    made.on_output(0)
     made.ended(OUT)
     made.all_ended()
 
@@ -138,7 +138,7 @@ def test_words_that_come_while_somebody_looks_count_more_than_what_is_seen() -> 
     made = drain()
     assert made.is_to_look(50)
 
-    made.heard(51)
+    made.on_output(51)
     made.looked(52, at_work=False)
 
     assert not made.is_over(52)
@@ -163,7 +163,7 @@ def test_every_byte_starts_the_silence_anew() -> None:
     made = drain()
 
     for now in (49, 98, 147):
-        made.heard(now)
+        made.on_output(now)
 
     assert ends_at(made, 147) == 197
     assert not made.timed_out
@@ -172,7 +172,7 @@ def test_every_byte_starts_the_silence_anew() -> None:
 def test_what_was_heard_before_the_exit_starts_no_silence() -> None:
     """A process that said something long ago and exits now gets the whole window."""
     made = drain(exited=None)
-    made.heard(0)
+    made.on_output(0)
 
     made.exited(1000)
 
@@ -184,7 +184,7 @@ def test_at_the_hard_deadline_it_is_over_whoever_goes_on_talking(quiet: float | 
     made = drain(quiet=quiet, exited=10)
 
     for now in range(10, 2010, 40):
-        made.heard(now)
+        made.on_output(now)
         assert not made.is_over(now)
 
     made.is_to_look(2009)
