@@ -71,7 +71,7 @@ class OutputFeed:
         self._loop = asyncio.get_running_loop()
         self._reading = Reading.UNDECIDED if after is None else Reading.NOT
         self._last = after or 0  # The number of the last chunk that was taken.
-        self._behind = after is not None  # Whether older output has to be requested.
+        self._is_catching_up = after is not None  # Whether older output has to be requested.
         self._asking = False
         self._queue: deque[Chunk | OutputGap] = deque()
         self._queued = 0
@@ -97,7 +97,7 @@ class OutputFeed:
     def output(self, chunk: Chunk) -> None:
         if chunk.seq <= self._last:
             return
-        if self._behind:
+        if self._is_catching_up:
             self._valve.shut()  # Rule 4.  This chunk will be part of a page.
             return
         self._take(chunk)
@@ -105,7 +105,7 @@ class OutputFeed:
         self._news.set()
 
     def ended(self, stream: Stream) -> None:
-        if not self._behind:
+        if not self._is_catching_up:
             self._end(stream)
             self._news.set()
 
@@ -122,7 +122,7 @@ class OutputFeed:
         if not isinstance(error, OutputGap):
             self._error = error
             self._close()
-        elif not self._behind:
+        elif not self._is_catching_up:
             self._last = max(self._last, error.last)
             self._put(error)
             self._news.set()
@@ -191,7 +191,7 @@ class OutputFeed:
             held, total, limit = self._queued, self._queued, _QUEUE
         # Output that is collected is not unread.
         self._held.resize(0 if self._collecting else total)
-        if self._behind:
+        if self._is_catching_up:
             return
         if self._held.is_too_much:
             limit = _LEAST
@@ -204,7 +204,7 @@ class OutputFeed:
     @property
     def complete(self) -> bool:
         """Whether no more output will come."""
-        return self._error is not None or (self._closed and not self._behind)
+        return self._error is not None or (self._closed and not self._is_catching_up)
 
     def check(self) -> None:
         """Raise the error that cut the output off, if there is one."""
@@ -214,7 +214,7 @@ class OutputFeed:
     async def pull(self) -> None:
         """Wait for more output or its end; request it, if it is older.  Cancelling loses nothing."""
         self.before_wait()
-        if not self._behind or self._asking:
+        if not self._is_catching_up or self._asking:
             self._news.clear()
             await self._news.wait()
             return
@@ -232,7 +232,7 @@ class OutputFeed:
         self._last = max(self._last, page.next_seq - 1)
         # No other code has run since the answer was read, so whatever comes now is an event.
         if self._last + 1 >= self._process.next_seq:
-            self._behind = False
+            self._is_catching_up = False
             self._closed = self._closed or page.closed
             self.balance()
 
@@ -291,5 +291,5 @@ class OutputFeed:
         """Stop reading.  The process goes on, and its output is kept there."""
         if self._watch is not None:
             self._watch.stop()
-        self._behind = False
+        self._is_catching_up = False
         self._close()

@@ -153,7 +153,7 @@ class Connection:
         else:
             self._handle(text)
 
-    def behind(self, end: Callable[[], None]) -> None:
+    def call_after_queued(self, end: Callable[[], None]) -> None:
         """Call ``end`` after the messages that wait for their turn: the peer sent them before it ended."""
         if self._turn is None:
             end()

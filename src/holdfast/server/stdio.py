@@ -96,7 +96,7 @@ class StdioChannel(asyncio.Protocol):
             for line in self._lines.feed(data):
                 self._receive(line)
         except LineTooLong:
-            self._connection.behind(self._on_too_long)
+            self._connection.call_after_queued(self._on_too_long)
 
     def _on_too_long(self) -> None:
         self._on_limit("connection.message_bytes")
@@ -107,7 +107,7 @@ class StdioChannel(asyncio.Protocol):
         rest = self._lines.rest()
         if rest:
             self._receive(rest)
-        self._connection.behind(self._finish)
+        self._connection.call_after_queued(self._finish)
         return False
 
     def connection_lost(self, exc: Exception | None) -> None:
@@ -120,7 +120,7 @@ class StdioChannel(asyncio.Protocol):
             blank = not line.decode().strip()
         except UnicodeDecodeError:
             # Not text: there is no telling where the next message begins.
-            self._connection.behind(self._finish)
+            self._connection.call_after_queued(self._finish)
             return
         if not blank:
             self._connection.receive(line)

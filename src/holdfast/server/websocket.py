@@ -228,10 +228,12 @@ class WebSocketChannel(asyncio.BufferedProtocol):
                 elif op == PING:
                     self._pong(payload)
                 elif op == CLOSE:
-                    connection.behind(partial(self._on_close_frame, payload, wire.close_reason(payload)))
+                    connection.call_after_queued(
+                        partial(self._on_close_frame, payload, wire.close_reason(payload))
+                    )
                     return
         except wire.Violation as violation:
-            connection.behind(partial(self._on_violation, violation, connection))
+            connection.call_after_queued(partial(self._on_violation, violation, connection))
 
     def _on_violation(self, violation: wire.Violation, connection: Connection) -> None:
         if violation.limit:

@@ -101,7 +101,7 @@ async def test_the_end_that_a_peer_has_said_comes_behind_what_it_said_before() -
     seen: list[list[str]] = []
 
     talk.send(*PLAIN)
-    talk.connection.behind(lambda: seen.append(list(talk.channel.results)))
+    talk.connection.call_after_queued(lambda: seen.append(list(talk.channel.results)))
     talk.connection.receive(request(9, "plain", "after the end"))
     early = list(seen)
     await turn()
@@ -116,7 +116,7 @@ async def test_an_end_does_not_wait_for_what_waits_for_something_else() -> None:
     seen: list[list[str]] = []
 
     talk.send(PLAIN[0], ("alone", "x"), PLAIN[1])
-    talk.connection.behind(lambda: seen.append(list(talk.channel.results)))
+    talk.connection.call_after_queued(lambda: seen.append(list(talk.channel.results)))
     await turn()
 
     assert seen == [ANSWERS[:1]]
@@ -125,7 +125,7 @@ async def test_an_end_does_not_wait_for_what_waits_for_something_else() -> None:
 async def test_an_end_comes_at_once_if_nothing_waits_for_its_turn() -> None:
     talk, seen = Talk(), list[bool]()
 
-    talk.connection.behind(lambda: seen.append(True))
+    talk.connection.call_after_queued(lambda: seen.append(True))
 
     assert seen == [True]
 

@@ -150,8 +150,8 @@ class AppConversation:
 
     def notify(self, method: str, params: Shape) -> None:
         if self.wants(method):
-            before, behind = around(method)
-            self.client.send(before + _encode(params) + behind)
+            prefix, suffix = around(method)
+            self.client.send(prefix + _encode(params) + suffix)
 
     # Implements ``dialect.Conversation``.
 

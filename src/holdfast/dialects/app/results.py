@@ -39,13 +39,13 @@ def exited(name: str, run: Run) -> AppProcessExited:
 
 
 def exited_long(
-    name: str, run: Run, before: bytes, behind: bytes, on_begin: Callable[[], None]
+    name: str, run: Run, prefix: bytes, suffix: bytes, on_begin: Callable[[], None]
 ) -> LongResult:
     """The end of a process with long output, sent piece by piece, between what comes before and behind it.
 
     ``on_begin`` is called when the first piece is made.
     """
-    return _long(run, _exited(name, run, "", ""), before, behind, on_begin)
+    return _long(run, _exited(name, run, "", ""), prefix, suffix, on_begin)
 
 
 def _exited(name: str, run: Run, stdout: str, stderr: str) -> AppProcessExited:
@@ -91,8 +91,8 @@ def _text(run: Run, capped: Capped) -> str:
 def _long(
     run: Run,
     shape: Shape,
-    before: bytes = b"",
-    behind: bytes = b"",
+    prefix: bytes = b"",
+    suffix: bytes = b"",
     on_begin: Callable[[], None] = lambda: None,
 ) -> LongResult:
     """A shape whose two outputs are empty, with the output of ``run`` in their places."""
@@ -100,7 +100,7 @@ def _long(
     head, stdout, rest = _encode(shape).partition(b'"stdout":"')
     middle, stderr, tail = rest.partition(b'"stderr":"')
     return LongResult(
-        before + head + stdout, _pieces(run, middle + stderr, on_begin), tail + behind, run.give_back
+        prefix + head + stdout, _pieces(run, middle + stderr, on_begin), tail + suffix, run.give_back
     )
 
 

@@ -41,8 +41,8 @@ async def _spawn(talk: AppConversation, placed: Order, starting: Starting) -> No
 
     def on_over(run: Run) -> bool:
         if results.is_long(run) and talk.wants(_EXITED):
-            before, behind = around(_EXITED)
-            talk.client.send_long(results.exited_long(name, run, before, behind, on_begin))
+            prefix, suffix = around(_EXITED)
+            talk.client.send_long(results.exited_long(name, run, prefix, suffix, on_begin))
             return True
         on_begin()
         talk.notify(_EXITED, results.exited(name, run))

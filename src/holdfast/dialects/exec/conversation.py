@@ -26,13 +26,13 @@ class Exchanges:
 
     __slots__ = ("_count", "_flowing", "_limits", "_streams")
 
-    def __init__(self, limits: HttpLimits, *, behind: bool) -> None:
-        """``behind``: the client is, at this moment."""
+    def __init__(self, limits: HttpLimits, *, congested: bool) -> None:
+        """``congested``: the client does not take what it is sent, at this moment."""
         self._limits = limits
         self._count = 0
         self._streams: set[str] = set()
         self._flowing = asyncio.Event()
-        if not behind:
+        if not congested:
             self._flowing.set()
 
     def __len__(self) -> int:
@@ -91,7 +91,7 @@ class ExecConversation:
     """One client's talk, from the handshake on.  Implements ``dialect.Conversation``."""
 
     __slots__ = (
-        "_behind",
+        "_congested",
         "_exchanges",
         "_files",
         "_listing",
@@ -115,7 +115,7 @@ class ExecConversation:
         self._tenant: Tenant | None = None
         self._session: Session | None = None
         self._waiting = 0
-        self._behind = False
+        self._congested = False
         self._exchanges: Exchanges | None = None
         self._files: ConnectionFiles | None = None
         self._listing: asyncio.Lock | None = None
@@ -130,12 +130,12 @@ class ExecConversation:
     def exchanges(self) -> Exchanges:
         """The client's HTTP requests; made when first needed."""
         if self._exchanges is None:
-            self._exchanges = Exchanges(self.endpoint.http_limits, behind=self._behind)
+            self._exchanges = Exchanges(self.endpoint.http_limits, congested=self._congested)
         return self._exchanges
 
     async def flow(self) -> None:
         """Wait while the client does not take what it is sent."""
-        if self._behind:
+        if self._congested:
             await self.exchanges.flow()
 
     @property
@@ -176,7 +176,7 @@ class ExecConversation:
             self.stage = Handshake.NEW
             raise
         self._session.extended = extended
-        if self._behind:
+        if self._congested:
             self._session.valve.shut()
         return self._session
 
@@ -221,14 +221,14 @@ class ExecConversation:
         raise Breach(f"response to a request that was never sent: id {response.id}")
 
     def congested(self) -> None:
-        self._behind = True
+        self._congested = True
         if self._exchanges is not None:
             self._exchanges.hold()
         if self._session is not None:
             self._session.valve.shut()
 
     def drained(self) -> None:
-        self._behind = False
+        self._congested = False
         if self._exchanges is not None:
             self._exchanges.go_on()
         if self._session is not None:

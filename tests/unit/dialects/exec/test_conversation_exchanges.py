@@ -15,7 +15,7 @@ LIMITS = HttpLimits(connection_requests=2)
 
 
 async def test_a_stream_has_its_name_to_itself_until_it_ends() -> None:
-    exchanges = Exchanges(LIMITS, behind=False)
+    exchanges = Exchanges(LIMITS, congested=False)
     exchanges.begin("r")
 
     with pytest.raises(BadRequest) as caught:
@@ -28,7 +28,7 @@ async def test_a_stream_has_its_name_to_itself_until_it_ends() -> None:
 
 
 async def test_there_are_only_so_many() -> None:
-    exchanges = Exchanges(LIMITS, behind=False)
+    exchanges = Exchanges(LIMITS, congested=False)
     exchanges.begin(None)
     exchanges.begin("r")
 
@@ -40,9 +40,9 @@ async def test_there_are_only_so_many() -> None:
     assert len(exchanges) == 2
 
 
-@pytest.mark.parametrize("behind", [False, True])
-async def test_nothing_flows_while_the_client_is_behind(*, behind: bool) -> None:
-    exchanges = Exchanges(LIMITS, behind=behind)
+@pytest.mark.parametrize("congested", [False, True])
+async def test_nothing_flows_while_the_client_is_behind(*, congested: bool) -> None:
+    exchanges = Exchanges(LIMITS, congested=congested)
     exchanges.hold()
     waiting = asyncio.create_task(exchanges.flow())
     await asyncio.sleep(0)
@@ -59,7 +59,7 @@ async def test_nothing_flows_while_the_client_is_behind(*, behind: bool) -> None
 
 
 async def test_a_client_that_is_not_behind_waits_for_nothing() -> None:
-    await Exchanges(LIMITS, behind=False).flow()
+    await Exchanges(LIMITS, congested=False).flow()
 
 
 def test_room_is_given_back() -> None:
