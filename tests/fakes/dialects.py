@@ -124,7 +124,7 @@ class FakeProcess(Prompt):
         self.limits: dict[str, str] = {}
         """Its limits, and who keeps them."""
         self.next_seq = 1
-        self.kept = 0
+        self.retained_bytes = 0
         self.watcher: Watcher | None = None
         self.valve: Valve | None = None
         self.page = Page([], 1, None, closed=False)
@@ -217,7 +217,7 @@ class FakeProcess(Prompt):
         self.calls.append(("retain", limit))
 
     def retained(self) -> int:
-        return self.kept
+        return self.retained_bytes
 
     def acknowledged(self, seq: int) -> None:
         self.noted = seq

@@ -110,7 +110,7 @@ class Driven:
 
     def _finish(self) -> None:
         self.timer = None
-        told = {stream: bytes(capped.kept()) for stream, capped in self._capped.items()}
+        told = {stream: bytes(capped.data) for stream, capped in self._capped.items()}
         self.world.stop()
         self.results.append(Result(self.world.now, told, self._drain.timed_out))
 
@@ -189,7 +189,7 @@ class Running:
 
     def _over(self, run: Run) -> None:
         if not self._streamed:
-            self._told = {Stream.STDOUT: bytes(run.stdout.kept()), Stream.STDERR: bytes(run.stderr.kept())}
+            self._told = {Stream.STDOUT: bytes(run.stdout.data), Stream.STDERR: bytes(run.stderr.data)}
         self.world.stop()
         self.results.append(Result(self.loop.now, self._told, run.drain_timed_out))
 

@@ -135,12 +135,14 @@ class EmbeddedProcess:
 
     can_end_stdin = True
 
-    def __init__(self, name: str, spec: Spec, process: LocalProcess, started: float, *, kept: bool) -> None:
+    def __init__(
+        self, name: str, spec: Spec, process: LocalProcess, started: float, *, is_shared: bool
+    ) -> None:
         self.name = name
         self.spec = spec
         self.process = process
         self.started = started
-        self.kept = kept
+        self.is_shared = is_shared
 
     @property
     def pid(self) -> int:
@@ -192,7 +194,7 @@ class EmbeddedProcess:
     def listing(self) -> Listing:
         end = self.process.exit
         return replace(
-            _listing(self.name, self.spec, self.started, kept=self.kept),
+            _listing(self.name, self.spec, self.started, is_shared=self.is_shared),
             pid=self.process.pid,
             state="closed" if self.process.closed else "running" if end is None else "exited",
             exit_code=self.process.exit_code,
@@ -202,7 +204,7 @@ class EmbeddedProcess:
         )
 
 
-def _listing(name: str, spec: Spec, started: float, *, kept: bool) -> Listing:
+def _listing(name: str, spec: Spec, started: float, *, is_shared: bool) -> Listing:
     """Return the listing of a process that starts."""
     return Listing(
         name=name,
@@ -216,7 +218,7 @@ def _listing(name: str, spec: Spec, started: float, *, kept: bool) -> Listing:
         outcome=None,
         next_seq=1,
         retained=0,
-        kept=kept,
+        kept=is_shared,
     )
 
 
@@ -294,7 +296,7 @@ class Embedded:
         if spec.sandbox is not None:
             self._children.equip()
         started = time.time()
-        self._starting[name] = _listing(name, spec, started, kept=keep)
+        self._starting[name] = _listing(name, spec, started, is_shared=keep)
         try:
             process = await self._backend.start(spec)
         except LimitReached:
@@ -306,7 +308,7 @@ class Embedded:
         self._check_open()  # If not, ``aclose`` ends it with all others.
         if retain is not None:
             process.retain(retain)
-        named = EmbeddedProcess(name, spec, process, started, kept=keep)
+        named = EmbeddedProcess(name, spec, process, started, is_shared=keep)
         # The last reference may go away in any thread.
         weakref.finalize(named, _soon, self._loop, process.forget).atexit = False
         self._names[name] = named

@@ -123,7 +123,7 @@ async def run(
         if options.get("stdin") is not None:
             raise ValueError("stdin and input arguments may not both be used.")
         options["stdin"] = PIPE
-    kept, sinks = _outputs(options, capture=capture)
+    captured, sinks = _outputs(options, capture=capture)
     # The host enforces the drain, even if the connection is lost meanwhile.
     drain = options.setdefault("drain", DRAIN)
     handle = await host.start(argv, **options)
@@ -141,7 +141,7 @@ async def run(
         except HoldfastError as further:
             error.add_note(f"The command may go on: {further}")
         raise
-    stdout, stderr = (coding.decode(kept.get(stream)) for stream in (Stream.STDOUT, Stream.STDERR))
+    stdout, stderr = (coding.decode(captured.get(stream)) for stream in (Stream.STDOUT, Stream.STDERR))
     return _completed(handle, options, stdout, stderr)
 
 
@@ -151,20 +151,20 @@ def _outputs(options: Options, *, capture: bool) -> tuple[dict[Stream, bytearray
         if options.get("stdout") is not None or options.get("stderr") is not None:
             raise ValueError("stdout and stderr arguments may not be used with capture_output.")
         options["stdout"] = options["stderr"] = PIPE
-    kept: dict[Stream, bytearray] = {}
+    captured: dict[Stream, bytearray] = {}
     sinks: Sinks = {}
     if options.get("stdout") is None:
         options["stdout"] = PIPE
         sinks[Stream.STDOUT] = _passed_on_to(sys.stdout)
     elif options["stdout"] == PIPE:
-        kept[Stream.STDOUT] = bytearray()
+        captured[Stream.STDOUT] = bytearray()
     if options.get("stderr") is None:
         options["stderr"] = PIPE
         sinks[Stream.STDERR] = _passed_on_to(sys.stderr)
     elif options["stderr"] == PIPE:
-        kept[Stream.STDERR] = bytearray()
-    sinks.update((stream, data.extend) for stream, data in kept.items())
-    return kept, sinks
+        captured[Stream.STDERR] = bytearray()
+    sinks.update((stream, data.extend) for stream, data in captured.items())
+    return captured, sinks
 
 
 def _passed_on_to(file: TextIO | None) -> Callable[[bytes], object]:

@@ -44,7 +44,7 @@ def attach(arguments: argparse.Namespace) -> int:
             stdin=not arguments.no_stdin,
             raw=raw,
             keys=detach_keys(DEFAULT_DETACH_KEYS) if keys is None else keys,
-            kept=True,
+            detachable=True,
             ours=False,
             redraw=_redraw(found, after) if raw else None,
             json=wants_json(arguments),
@@ -117,10 +117,10 @@ class OutputPages:
 
     async def last_lines(self, count: int) -> list[Chunk]:
         """Return the last lines up to now; ``chunks`` continues behind them."""
-        kept = LastLines(count)
+        last = LastLines(count)
         async for chunk in self.chunks(follow=False):
-            kept.add(chunk)
-        return kept.take()
+            last.add(chunk)
+        return last.take()
 
     async def _next_page(self, until: int | None, *, wait: float) -> Sequence[Chunk]:
         """Request the next page; leave out chunks with numbers above ``until``."""
@@ -141,7 +141,7 @@ class LastLines:
 
     def __init__(self, count: int) -> None:
         self._count = count
-        self._kept: deque[tuple[Chunk, int]] = deque()  # Each with the number of line ends in it.
+        self._chunks: deque[tuple[Chunk, int]] = deque()  # Each with the number of line ends in it.
         self._ends = 0
 
     def add(self, chunk: Chunk) -> None:
@@ -149,16 +149,16 @@ class LastLines:
         if self._count == 0:
             return
         ends = chunk.data.count(b"\n")
-        self._kept.append((chunk, ends))
+        self._chunks.append((chunk, ends))
         self._ends += ends
         # One line end more than lines: the first line that is left may have lost its beginning.
-        while self._ends - self._kept[0][1] > self._count:
-            self._ends -= self._kept.popleft()[1]
+        while self._ends - self._chunks[0][1] > self._count:
+            self._ends -= self._chunks.popleft()[1]
 
     def take(self) -> list[Chunk]:
         """Return the last lines, cut at the beginning of the first one, and keep nothing."""
-        chunks = [chunk for chunk, _ in self._kept]
-        self._kept.clear()
+        chunks = [chunk for chunk, _ in self._chunks]
+        self._chunks.clear()
         unfinished = bool(chunks) and not chunks[-1].data.endswith(b"\n")
         over = self._ends + unfinished - self._count
         self._ends = 0

@@ -53,8 +53,8 @@ class Manner:
     raw: bool = False
     """Pass on each key and each change of the size, because the process and we have a terminal."""
     keys: bytes = b""
-    """The detach keys.  They leave the process running, if it is kept."""
-    kept: bool = False
+    """The detach keys.  They leave the process running, if it is detachable."""
+    detachable: bool = False
     """Whether it goes on when it is left."""
     ours: bool = True
     """Whether a signal that ends us ends the process, too."""
@@ -232,7 +232,7 @@ class ForegroundProcess:
             return
         reader = DescriptorReader(0, self._loop)
         keys = self._manner.keys if self._manner.raw else b""
-        scanner = KeyScanner(keys, passes_keys=not self._manner.kept)
+        scanner = KeyScanner(keys, passes_keys=not self._manner.detachable)
         try:
             while data := await reader.read():
                 passed, found = scanner.feed(data)
@@ -250,7 +250,7 @@ class ForegroundProcess:
 
     def _leave(self) -> None:
         name = self._handle.name
-        if self._manner.kept:
+        if self._manner.detachable:
             self._finish(0, f"left {name} running; '{command('attach', name)}' comes back")
         else:
             os.write(2, b"\r\nholdfast: there is nothing to detach from: the process ends with this one\r\n")
@@ -272,7 +272,7 @@ class ForegroundProcess:
                 self._begin(self._handle.send_signal(number))
             elif number == signal.SIGINT:
                 self._interrupt()
-            elif not self._manner.ours or (number == signal.SIGHUP and self._manner.kept):
+            elif not self._manner.ours or (number == signal.SIGHUP and self._manner.detachable):
                 self._finish(128 + number)
             else:
                 self._stop(number)

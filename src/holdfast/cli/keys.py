@@ -66,9 +66,9 @@ class KeyScanner:
         passed = bytearray()
         found = False
         for byte in data:
-            kept = keys[: self._held] + bytes((byte,))
-            fits = _longest_match(kept, keys)
-            passed += kept[: len(kept) - fits]
+            typed = keys[: self._held] + bytes((byte,))
+            fits = _longest_match(typed, keys)
+            passed += typed[: len(typed) - fits]
             self._held = fits
             if fits == len(keys):
                 self._held = 0

@@ -36,7 +36,7 @@ def run(arguments: argparse.Namespace) -> int:
     Raises:
         Failure: It could not be started, or not be followed to its end.
     """
-    return _run(arguments, kept=url_of(arguments) is not None)
+    return _run(arguments, is_shared=url_of(arguments) is not None)
 
 
 def execute(arguments: argparse.Namespace) -> int:
@@ -45,20 +45,20 @@ def execute(arguments: argparse.Namespace) -> int:
     Raises:
         Failure: It could not be started, or not be followed to its end.
     """
-    return _run(arguments, kept=False)
+    return _run(arguments, is_shared=False)
 
 
-def _run(arguments: argparse.Namespace, *, kept: bool) -> int:
+def _run(arguments: argparse.Namespace, *, is_shared: bool) -> int:
     _check(arguments)
 
     async def work(host: Host) -> int:
-        handle = await host.start(arguments.argv, keep=kept, **_terms(arguments))
+        handle = await host.start(arguments.argv, keep=is_shared, **_terms(arguments))
         # What was imported and made so far lives to the end, so the collector need not look at it again.
         gc.freeze()
         gc.enable()
         if arguments.detach:
             return _tell(handle, arguments)
-        return await follow(handle, _manner(arguments, kept=kept))
+        return await follow(handle, _manner(arguments, is_shared=is_shared))
 
     return perform(arguments, work, embedded=True)
 
@@ -119,14 +119,14 @@ def _passes_input(arguments: argparse.Namespace) -> bool:
     return not arguments.detach and is_given(0)
 
 
-def _manner(arguments: argparse.Namespace, *, kept: bool) -> Manner:
+def _manner(arguments: argparse.Namespace, *, is_shared: bool) -> Manner:
     at_terminal = is_terminal(0)
     keys = arguments.detach_keys
     return Manner(
         stdin=is_given(0) or arguments.interactive or (arguments.tty and at_terminal),
         raw=arguments.tty and at_terminal,
         keys=detach_keys(DEFAULT_DETACH_KEYS) if keys is None else keys,
-        kept=kept,
+        detachable=is_shared,
         grace=_GRACE if arguments.grace is None else arguments.grace,
         json=wants_json(arguments),
         quiet=arguments.quiet,

@@ -333,13 +333,13 @@ def _missing(page: Page, after: int) -> list[tuple[int, int]]:
 
 def _without(ranges: list[tuple[int, int]], number: int) -> list[tuple[int, int]]:
     """The ranges without one number at an end of one of them."""
-    kept = []
+    left = []
     for first, last in ranges:
         if first <= number <= last:
-            kept += [part for part in ((first, number - 1), (number + 1, last)) if part[0] <= part[1]]
+            left += [part for part in ((first, number - 1), (number + 1, last)) if part[0] <= part[1]]
         else:
-            kept.append((first, last))
-    return kept
+            left.append((first, last))
+    return left
 
 
 def number(event: Chunk | Exited | Closed | OutputGap) -> int:

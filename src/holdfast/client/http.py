@@ -39,7 +39,7 @@ from holdfast.web import HttpRequest
 from .calls import Answer
 from .link import Link
 
-_MOST_KEPT = 32 * MIB
+_MOST_UNREAD = 32 * MIB
 """Bytes of all bodies that wait to be read: some seconds of a fast line, and no trouble for a program."""
 
 _LONGEST_MS = 2**62
@@ -62,8 +62,8 @@ class RemoteHttp:
         self._nonce = os.urandom(4).hex()
         self._names = itertools.count(1)
         self._responses: dict[str, RemoteResponse] = {}
-        self.kept = 0
-        """Bytes that wait to be read."""
+        self.unread_bytes = 0
+        """Bytes of all responses that wait to be read."""
 
     async def request(self, request: HttpRequest) -> RemoteResponse:
         """See ``backend.Http``.
@@ -103,8 +103,8 @@ class RemoteHttp:
             raise msgspec.DecodeError(str(error)) from None
         if delta.seq != response.last + 1:
             response.fail("a piece of it is missing")
-        elif self.kept + len(data) > _MOST_KEPT:
-            response.fail(f"it was not read, and no more than {_MOST_KEPT} bytes are kept")
+        elif self.unread_bytes + len(data) > _MOST_UNREAD:
+            response.fail(f"it was not read, and no more than {_MOST_UNREAD} bytes are kept")
         else:
             response.take(delta.seq, data)
             if delta.done:
@@ -168,7 +168,7 @@ class RemoteResponse:
         self.last = seq
         if data:
             self._pieces.append(data)
-            self._http.kept += len(data)
+            self._http.unread_bytes += len(data)
             self._wake()
 
     def end(self, error: str | None) -> None:
@@ -204,11 +204,11 @@ class RemoteResponse:
             self._news = asyncio.get_running_loop().create_future()
             await self._news
         data = self._pieces.popleft()
-        self._http.kept -= len(data)
+        self._http.unread_bytes -= len(data)
         return data
 
     async def aclose(self) -> None:
-        self._http.kept -= sum(map(len, self._pieces))
+        self._http.unread_bytes -= sum(map(len, self._pieces))
         self._pieces.clear()
         if not self._whole and self._failure is None:
             self.fail("the response was closed")

@@ -84,7 +84,7 @@ class RemoteBackend:
         self._on_connection_change = on_connection_change
         self._processes: dict[str, RemoteProcess] = {}
         self._keys: dict[bytes, RemoteProcess] = {}
-        self._kept: set[RemoteProcess] = set()
+        self._shared: set[RemoteProcess] = set()
         self._leaving: dict[str, RemoteStart] = {}
         self._info: HostInfo | None = None
         self._files: RemoteFiles | None = None
@@ -170,7 +170,7 @@ class RemoteBackend:
             self._closed(process)
             raise
         if keep:
-            self._kept.add(process)
+            self._shared.add(process)
         else:
             process.started(missed=self._link.connections != before)
         return process
@@ -209,13 +209,13 @@ class RemoteBackend:
 
     async def aclose(self) -> None:
         """End every process that is not kept, and the connection.  May be called twice."""
-        for process in self._kept:
+        for process in self._shared:
             process.release()
         try:
             # What was started for somebody who has left ends with the session, unless it is kept.
             with contextlib.suppress(TimeoutError):
                 async with asyncio.timeout(_GOODBYE_SECONDS):
-                    for start in [each for each in self._leaving.values() if each.kept]:
+                    for start in [each for each in self._leaving.values() if each.is_shared]:
                         await start.settled()
         finally:
             await self._link.aclose()
@@ -324,7 +324,7 @@ class RemoteBackend:
             self._on_connection_change(connected)
 
     def _closed(self, process: RemoteProcess) -> None:
-        self._kept.discard(process)
+        self._shared.discard(process)
         if self._processes.get(process.name) is process:
             del self._processes[process.name]
             del self._keys[events.key_of(process.name)]

@@ -47,7 +47,7 @@ class RemoteStart:
         self._link = link
         self._params = params
         self._name = params.process_id
-        self.kept = params.keep
+        self.is_shared = params.keep
         self._named = named
         self._leaving = leaving
         self._loop = asyncio.get_running_loop()
@@ -143,11 +143,11 @@ class RemoteStart:
         except msgspec.DecodeError:
             return False
         # What was there before is ours if we have asked before, and nobody else can have.
-        return not result.existing or (self._resent and not self.kept)
+        return not result.existing or (self._resent and not self.is_shared)
 
     def _look(self) -> None:
         """The connection broke before the answer: look for the process where only ours can be."""
-        if self.kept:
+        if self.is_shared:
             self._release()  # It may be another client's, and nobody can tell.
         elif "keep" not in self._link.features:
             self._end()  # All names are those of the session.
@@ -169,7 +169,7 @@ class RemoteStart:
         """Have the process ended.  May be called twice."""
         if not self._ended:
             self._ended = True
-            within = Within.ANY if self.kept else Within.OWN
+            within = Within.ANY if self.is_shared else Within.OWN
             self._link.post(TERMINATE, TerminateParams(self._name), within=within)
 
     def _release(self) -> None:

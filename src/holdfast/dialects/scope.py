@@ -139,7 +139,7 @@ class Strays:
         if not process.has_leftovers:
             return
         if len(self._processes) >= self._tidy_at:
-            self._processes = [kept for kept in self._processes if kept.has_leftovers]
+            self._processes = [each for each in self._processes if each.has_leftovers]
             self._tidy_at = 2 * len(self._processes) + 16
         self._processes.append(process)
 

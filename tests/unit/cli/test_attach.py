@@ -235,7 +235,7 @@ def test_no_more_is_kept_than_is_needed() -> None:
     for number in range(1000):
         kept.add(Chunk(number, Stream.STDOUT, b"x\n"))
 
-    assert len(kept._kept) <= 4
+    assert len(kept._chunks) <= 4
 
 
 @given(st.integers(1, 5), st.lists(st.sampled_from([b"a", b"\n", b"b\n", b"\nc", b"a\nb\n"])))

@@ -72,7 +72,7 @@ async def test_a_signal_reaches_the_process(host: Host, number: signal.Signals) 
 
 
 @pytest.mark.parametrize(
-    ("manner", "number"), [(Manner(ours=False), signal.SIGTERM), (Manner(kept=True), signal.SIGHUP)]
+    ("manner", "number"), [(Manner(ours=False), signal.SIGTERM), (Manner(detachable=True), signal.SIGHUP)]
 )
 async def test_what_is_not_ours_is_left(host: Host, manner: Manner, number: signal.Signals) -> None:
     code, handle = await followed(host, f"kill -{number.name[3:]} {os.getpid()}; exec sleep 1000", manner)
@@ -233,7 +233,7 @@ async def test_the_keys_leave_what_is_kept(host: Host, keys: int, capfd: pytest.
     handle = await at_terminal(host, "sleep", "1000")
     before = termios.tcgetattr(0)
 
-    code = await pressed(handle, replace(RAW, kept=True), keys, b"x\x10\x11")
+    code = await pressed(handle, replace(RAW, detachable=True), keys, b"x\x10\x11")
 
     assert (code, handle.outcome) == (0, None)
     assert f"left {handle.name} running" in capfd.readouterr().err

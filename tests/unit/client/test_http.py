@@ -68,7 +68,7 @@ async def test_a_request_is_made_there_and_answered_here() -> None:
         await found.aclose()
         assert served.visits[0].body == b"question"
         assert ("x-b", "3") in served.visits[0].headers
-        assert http.kept == 0
+        assert http.unread_bytes == 0
 
 
 async def test_errors_are_those_of_a_request_from_here() -> None:
@@ -238,16 +238,16 @@ async def test_a_request_that_may_have_changed_something_is_not() -> None:
 
 async def test_a_body_that_nobody_reads_is_given_up(monkeypatch: pytest.MonkeyPatch) -> None:
     """The protocol cannot slow one body down, and memory has an end."""
-    monkeypatch.setattr("holdfast.client.http._MOST_KEPT", 2 * MIB)
+    monkeypatch.setattr("holdfast.client.http._MOST_UNREAD", 2 * MIB)
     async with answered() as (found, talk, name, _):
         for seq in (1, 2, 3):
             talk.tell("http/request/bodyDelta", **delta(name, seq, bytes(MIB)))
         await eventually(lambda: not found._http._responses)  # type: ignore[attr-defined]
 
-        assert found._http.kept == 2 * MIB  # type: ignore[attr-defined]
+        assert found._http.unread_bytes == 2 * MIB  # type: ignore[attr-defined]
         assert len(await found.read()) == MIB
         assert "was not read" in (await failure_of(found))[2]
-        assert found._http.kept == 0  # type: ignore[attr-defined]
+        assert found._http.unread_bytes == 0  # type: ignore[attr-defined]
 
 
 async def test_a_response_that_is_closed_keeps_nothing_and_is_not_whole() -> None:
@@ -255,14 +255,14 @@ async def test_a_response_that_is_closed_keeps_nothing_and_is_not_whole() -> Non
         talk.tell("http/request/bodyDelta", **delta(name, 1, b"one"))
         assert await found.read() == b"one"
         talk.tell("http/request/bodyDelta", **delta(name, 2, b"two"))
-        await eventually(lambda: found._http.kept)  # type: ignore[attr-defined]
+        await eventually(lambda: found._http.unread_bytes)  # type: ignore[attr-defined]
 
         await found.aclose()
         await found.aclose()
 
         talk.tell("http/request/bodyDelta", **delta(name, 3, b"three", done=True))
         assert await failure_of(found) == (HttpFault.BODY, "http://x/y?z", "the response was closed")
-        assert found._http.kept == 0  # type: ignore[attr-defined]
+        assert found._http.unread_bytes == 0  # type: ignore[attr-defined]
 
 
 async def test_a_cancelled_request_is_forgotten() -> None:
@@ -280,7 +280,7 @@ async def test_a_cancelled_request_is_forgotten() -> None:
         await listing
 
         assert not backend.http._responses
-        assert backend.http.kept == 0
+        assert backend.http.unread_bytes == 0
 
 
 async def test_an_answer_that_is_none_is_an_error_of_ours() -> None:

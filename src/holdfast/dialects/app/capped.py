@@ -15,14 +15,14 @@ class OutputRoom:
 class Capped:
     """The output of one stream up to its cap, the number of bytes that an app client wants."""
 
-    __slots__ = ("_cap", "_kept", "_room", "_size", "crowded", "full")
+    __slots__ = ("_cap", "_data", "_room", "_size", "crowded", "full")
 
     def __init__(self, cap: int | None, room: OutputRoom) -> None:
         """Without a cap nothing is cut that is not kept."""
         self._cap = cap
         self._room = room
         self._size = 0
-        self._kept = bytearray()  # Not a list of pieces: a child may write one byte at a time.
+        self._data = bytearray()  # Not a list of pieces: a child may write one byte at a time.
         self.full = False
         """Whether the cap is reached; also when the output ended right there."""
         self.crowded = False
@@ -43,14 +43,15 @@ class Capped:
             data = data[: self._room.left]
             self.full = self.crowded = True
         self._room.left -= len(data)
-        self._kept += data
+        self._data += data
         return self.full
 
-    def kept(self) -> bytes | bytearray:
+    @property
+    def data(self) -> bytes | bytearray:
         """Everything that was kept.  Not to be changed."""
-        return self._kept
+        return self._data
 
     def give_back(self) -> None:
         """Leave the room to others; the result is made, and nothing is kept any more."""
-        self._room.left += len(self._kept)
-        self._kept = bytearray()
+        self._room.left += len(self._data)
+        self._data = bytearray()

@@ -30,7 +30,7 @@ _TOGETHER = 2_097_152
 
 def is_long(run: Run) -> bool:
     """Whether the output is so long that the result is sent piece by piece."""
-    return len(run.stdout.kept()) + len(run.stderr.kept()) > _AT_ONCE
+    return len(run.stdout.data) + len(run.stderr.data) > _AT_ONCE
 
 
 def exited(name: str, run: Run) -> AppProcessExited:
@@ -82,7 +82,7 @@ def _of_command(run: Run, stdout: str, stderr: str, *, whole: bool) -> ExecResul
 
 
 def _text(run: Run, capped: Capped) -> str:
-    return decode(capped.kept(), cut=capped.full or run.torn)
+    return decode(capped.data, cut=capped.full or run.torn)
 
 
 # Long ones.
@@ -108,7 +108,7 @@ async def _pieces(run: Run, middle: bytes, on_begin: Callable[[], None]) -> Asyn
     on_begin()
     made = bytearray()
     for capped, then in ((run.stdout, middle), (run.stderr, b"")):
-        for text in pieces(capped.kept(), cut=capped.full or run.torn):
+        for text in pieces(capped.data, cut=capped.full or run.torn):
             made += memoryview(_encode(text))[1:-1]
             if len(made) >= _TOGETHER:
                 yield bytes(made)

@@ -138,10 +138,10 @@ def _fill(parts: JsonParts, session: Session, most: int) -> Iterator[None]:
     # The processes of the session and then the others, each with what says that it is one of those.
     scopes: tuple[tuple[ProcessScope, bytes], ...]
     scopes = (session, b""), (session.tenant.shared, b'"kept":true,')
-    for home, kept in scopes:
+    for home, mark in scopes:
         for entry in home:
             head, state = entry.listed if isinstance(entry, ArchivedEntry) else _listed(entry)
-            text = b"%b{%b%b%b" % (b"," if count else b"", head, kept, state)
+            text = b"%b{%b%b%b" % (b"," if count else b"", head, mark, state)
             most -= len(text)
             if most < 0:
                 parts.append(b'],"more":true}')

@@ -100,12 +100,12 @@ async def _start(
 
 
 def _result(entry: Entry, *, existing: bool, extended: bool) -> StartResult:
-    kept = entry.process.limits_enforced()
+    enforced = entry.process.limits_enforced()
     return StartResult(
         entry.name,
         sandbox_type="linuxSeccomp" if entry.request.sandboxed else "none",
         existing=existing if entry.request.fingerprint else UNSET,
-        limits={_NAMES[name]: keeper for name, keeper in kept.items()} if kept else UNSET,
+        limits={_NAMES[name]: keeper for name, keeper in enforced.items()} if enforced else UNSET,
         pid=entry.process.pid if extended else UNSET,
     )
 
@@ -131,13 +131,13 @@ def _shortened(argv: list[str]) -> bytes:
     text = _encode(argv)
     if len(text) <= _ABOUT_MOST:
         return text
-    room, kept = _ABOUT_MOST, []
+    room, shown = _ABOUT_MOST, []
     for argument in argv:
-        kept.append(argument[:room])
+        shown.append(argument[:room])
         room -= len(argument) + 1
         if room <= 0:
             break
-    return text if kept == argv else _encode([*kept, "..."])
+    return text if shown == argv else _encode([*shown, "..."])
 
 
 def _spec(params: StartParams, cwd: paths.PathUri, limits: SandboxLimits) -> Spec:

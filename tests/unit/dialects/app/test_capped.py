@@ -39,14 +39,14 @@ def test_what_fits_is_kept_in_order(cap: int | None, kept: bytes, full: list[boo
     capped = Capped(cap, OutputRoom(1000))
 
     assert [capped.keep(piece) for piece in (b"abc", b"de", b"f")] == full
-    assert capped.kept() == kept
+    assert capped.data == kept
 
 
 def test_a_silent_stream_has_not_reached_its_cap() -> None:
     """Not even a cap of nothing: there was nothing to cut."""
     capped = Capped(0, OutputRoom(1000))
 
-    assert (capped.full, capped.kept()) == (False, b"")
+    assert (capped.full, capped.data) == (False, b"")
 
 
 def test_what_is_kept_shares_its_room_and_says_so_when_it_is_cut() -> None:
@@ -57,7 +57,7 @@ def test_what_is_kept_shares_its_room_and_says_so_when_it_is_cut() -> None:
     full = [first.keep(b"abc"), second.keep(b"defg"), second.keep(b"h")]
 
     assert full == [False, True, True]
-    assert (first.kept(), second.kept(), room.left) == (b"abc", b"de", 0)
+    assert (first.data, second.data, room.left) == (b"abc", b"de", 0)
     assert (first.crowded, second.crowded) == (False, True)
     first.give_back()
     assert room.left == 3

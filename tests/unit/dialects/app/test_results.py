@@ -118,4 +118,4 @@ def test_what_is_kept_is_given_back_unless_it_is_needed_for_longer(*, needed: bo
     process.exit_with(0)
     process.close()
 
-    assert (room.left, run.stdout.kept()) == ((7, b"abc") if needed else (10, b""))
+    assert (room.left, run.stdout.data) == ((7, b"abc") if needed else (10, b""))

@@ -43,7 +43,7 @@ def test_streamed_output_is_told_as_it_comes_up_to_the_cap_of_each_stream() -> N
 
     assert scene.told == [("stdout", b"abc", False), ("stderr", b"x", False), ("stdout", b"de", True)]
     assert (scene.run.stdout.full, scene.run.stderr.full) == (True, False)
-    assert scene.run.stdout.kept() == b""
+    assert scene.run.stdout.data == b""
 
 
 def test_what_a_terminal_says_is_told_as_stdout() -> None:
@@ -62,7 +62,7 @@ def test_buffered_output_is_kept_up_to_the_cap_and_not_told() -> None:
     scene.process.say(b"err", ERR)
 
     assert scene.told == []
-    assert (scene.run.stdout.kept(), scene.run.stderr.kept()) == (b"abcd", b"err")
+    assert (scene.run.stdout.data, scene.run.stderr.data) == (b"abcd", b"err")
 
 
 # The end.
@@ -94,7 +94,7 @@ def test_silence_after_the_exit_brings_the_result() -> None:
     scene.loop.move(QUIET / 2)
 
     assert scene.told == [("over", 0)]
-    assert scene.run.stdout.kept() == b"late"
+    assert scene.run.stdout.data == b"late"
     assert (scene.run.drain_timed_out, scene.run.torn) == (False, True)
 
 
@@ -265,7 +265,7 @@ def test_the_code_of_a_process_whose_time_was_over_says_so() -> None:
 
     assert scene.process.calls[-1] == ENDED
     assert scene.told == [("over", TIMED_OUT)]
-    assert scene.run.stdout.kept() == b"so far"
+    assert scene.run.stdout.data == b"so far"
     assert scene.run.torn
     assert not scene.run.drain_timed_out
 

@@ -22,7 +22,7 @@ def test_silence_is_no_end_while_somebody_is_at_work_who_could_break_it() -> Non
     scene.loop.move(QUIET)
 
     assert scene.told == [("over", 0)]
-    assert scene.run.stdout.kept() == b"late"
+    assert scene.run.stdout.data == b"late"
     assert not scene.run.drain_timed_out
 
 
@@ -50,7 +50,7 @@ def test_what_is_ready_when_a_look_is_over_wins_over_what_it_saw() -> None:
     process.tells.pop()(False)
 
     assert not scene.run.over
-    assert scene.run.stdout.kept() == b"late"
+    assert scene.run.stdout.data == b"late"
 
 
 def test_a_look_that_takes_too_long_delays_the_result_no_further_than_the_hard_deadline() -> None:

@@ -75,7 +75,7 @@ async def test_a_read_asks_for_what_fits_into_one_answer(
 ) -> None:
     """Without a bound of the client's own there is none, unless the answer would be too large for a peer."""
     scene, process = await started()
-    process.kept = kept
+    process.retained_bytes = kept
 
     await scene.call("process/read", {"processId": "p", **params})
 

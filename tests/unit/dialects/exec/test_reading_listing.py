@@ -34,7 +34,7 @@ async def listed(scene: ExecTalk, name: str = "p") -> Any:
 
 async def test_a_process_is_listed_in_each_of_its_states() -> None:
     gate, process = asyncio.Event(), FakeProcess()
-    process.pid, process.kept = 77, 5
+    process.pid, process.retained_bytes = 77, 5
     scene = await ready(gate, process)
     task = await scene.starting(argv=["a b", 'é"'], tty=True)
     request = {"processId": "p", "argv": ["a b", 'é"'], "cwd": "file:///tmp", "tty": True}
