@@ -248,7 +248,7 @@ class HostedProcess(Process, Protocol):
         """
 
 
-class Prompt:
+class ImmediateControls:
     """Mixed into processes of this host: what may have to wait elsewhere, and never does here."""
 
     __slots__ = ()
@@ -265,6 +265,10 @@ class Prompt:
 
     async def signal(self: HostedProcess, number: int, *, tree: bool = False) -> None:
         self.signal_now(number, tree=tree)
+
+
+Prompt = ImmediateControls
+"""The name by which the engine still imports it."""
 
 
 class HttpResponse(Protocol):

@@ -8,7 +8,7 @@ import json
 from collections.abc import Callable
 from typing import Any, cast
 
-from holdfast.backend import Http, Ledger, NoLedger, Packed, Prompt, RecoveredProcess, Valve, Watcher
+from holdfast.backend import Http, ImmediateControls, Packed, Valve, Watcher
 from holdfast.dialects.dialect import LongResult
 from holdfast.files import Files
 from holdfast.model import (
@@ -111,7 +111,7 @@ class FakeWatch:
         self.stopped = True
 
 
-class FakeProcess(Prompt):
+class FakeProcess(ImmediateControls):
     """Implements ``backend.Process``: remembers what was asked of it, answers what it was told to."""
 
     pid = 1

@@ -115,18 +115,18 @@ class Host:
 
     def __init__(
         self,
-        reach: Callable[[], Awaitable[Place]],
+        open_place: Callable[[], Awaitable[Place]],
         *,
         cwd: Callable[[Place], str],
         unread: Allowance | None = None,
     ) -> None:
         """
         Args:
-            reach: Returns the place to run processes on, each time the host is opened.
+            open_place: Returns the place to run processes on, each time the host is opened.
             cwd: Returns the directory in which processes start by default.
             unread: How much unread output of all processes together is held.
         """
-        self._reach = reach
+        self._open_place = open_place
         self._cwd = cwd
         self._unread = unread or Allowance(UNREAD // 2)
         self._place: Place | None = None
@@ -140,7 +140,7 @@ class Host:
             LinkLost: There is no such server, or it refuses this client.
         """
         if self._place is None:
-            self._place = await self._reach()
+            self._place = await self._open_place()
         return self
 
     async def aclose(self) -> None:

@@ -59,7 +59,7 @@ class LoopThread:
         self._loop.close()
         # From here on no call is accepted.  One that was accepted and did not run never will.
         for call in self._calls.copy():
-            call.give_up()
+            call.fail_unstarted()
 
     async def _finish(self) -> None:
         await asyncio.gather(*(call.task for call in self._calls.copy() if call.task), return_exceptions=True)
@@ -95,16 +95,16 @@ class LoopThread:
 
     def _hand_over(self, call: _ThreadCall[T]) -> None:
         if not self.is_ours:
-            call.give_up()
+            call.fail_unstarted()
             raise OutOfTurn("the host was opened before a fork: open another one in this process")
         if threading.current_thread() is self._thread:
-            call.give_up()
+            call.fail_unstarted()
             raise OutOfTurn("a blocking call in the thread that would do the work")
         self._calls.add(call)
         try:
             self._loop.call_soon_threadsafe(call.begin, self._loop)
         except RuntimeError:
-            call.give_up()  # Its result is an error.
+            call.fail_unstarted()  # Its result is an error.
 
     def stop(self) -> None:
         """End the loop and the thread.  Pending calls raise an error.  May be called twice."""
@@ -130,11 +130,11 @@ class _ThreadCall(Generic[T]):
 
     def cancel(self) -> None:
         if self.task is None:
-            self.give_up()
+            self.fail_unstarted()
         else:
             self.task.cancel()
 
-    def give_up(self) -> None:
+    def fail_unstarted(self) -> None:
         """Fail with an error, if the coroutine has not started to run."""
         if self.task is None and not self.done.done():
             self._coroutine.close()

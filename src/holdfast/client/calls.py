@@ -113,7 +113,7 @@ class PendingCalls:
         """The answer is no longer wanted."""
         self._calls.pop(number, None)
 
-    def give_up(self, number: int) -> bool:
+    def stop_repeating(self, number: int) -> bool:
         """Do not send a call again; return whether its answer may still come, or has come.
 
         One that was never sent has no answer.  One whose connection breaks, or broke, is told

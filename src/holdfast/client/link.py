@@ -311,7 +311,7 @@ class Link:
         repeat: bool = True,
         within: Within = Within.ANY,
     ) -> int:
-        """``call`` for those who do not wait; return its number, for ``forget`` and ``give_up``."""
+        """``call`` for those who do not wait; return its number, for ``forget`` and ``stop_repeating``."""
         if self._error is not None:
             self._loop.call_soon(answered, self._lost)
             return 0
@@ -328,9 +328,9 @@ class Link:
         """The answer to a call is no longer wanted."""
         self._calls.forget(number)
 
-    def give_up(self, number: int) -> bool:
-        """Send a call no more, but hear its answer: see ``Calls.give_up``."""
-        return self._calls.give_up(number)
+    def stop_repeating(self, number: int) -> bool:
+        """Never send a call again, but take its answer: see ``PendingCalls.stop_repeating``."""
+        return self._calls.stop_repeating(number)
 
     @property
     def next_connection(self) -> int:

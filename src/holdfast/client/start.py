@@ -120,7 +120,7 @@ class RemoteStart:
         self._leaving[self._name] = self
         if self._answer is not None:
             self._settle(self._answer)
-        elif not self._link.give_up(self._number):
+        elif not self._link.stop_repeating(self._number):
             self._release()  # Nothing was asked for.
         elif not self._named:
             self._end()  # At once: a start can take as long as a disk does.

@@ -189,7 +189,7 @@ class HttpExchange:
         if is_idle and self._call.body.is_awaited:
             self._call.body.end(HttpRefused(HTTPStatus.REQUEST_TIMEOUT, "the body takes too long"))
         elif is_idle and self._socket.full:
-            self._socket.give_up("connection.handshake_seconds")
+            self._socket.abort("connection.handshake_seconds")
             return
         self._timer = self._loop.call_later(self._limits.handshake_seconds, self._on_check_due)
 

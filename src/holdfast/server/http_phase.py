@@ -75,7 +75,7 @@ class HttpPhase:
             self._is_served = True
             if self._socket.full:
                 # It asks, and does not read: what it loses it can ask for again.
-                self._socket.give_up("connection.output_bytes")
+                self._socket.abort("connection.output_bytes")
                 return
             if answered.close:
                 self._transport.close()
@@ -89,7 +89,7 @@ class HttpPhase:
         if self._is_served:  # It has got what it asked for, and holds the socket for the next time.
             self._transport.abort()
         else:
-            self._socket.give_up("connection.handshake_seconds")
+            self._socket.abort("connection.handshake_seconds")
 
     # Routes that take their time.
 

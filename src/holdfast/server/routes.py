@@ -31,7 +31,7 @@ class HttpSocket(Protocol):
     def upgrade(self, principal: Principal, accepted: bytes, rest: bytes) -> None:
         """Upgrade this client: send ``accepted``, and take ``rest`` as its first bytes after that."""
 
-    def give_up(self, limit: str) -> None:
+    def abort(self, limit: str) -> None:
         """Close the socket at once: its peer has exceeded this limit."""
 
 

@@ -352,9 +352,9 @@ class WebSocketChannel(asyncio.BufferedProtocol):
         if self._received or (taken is not None and self._transport.get_extra_info("delivery").taken > taken):
             self._set_timer(self._limits.ping_seconds - self._limits.pong_seconds, self._on_ping_due)
         else:
-            self.give_up("connection.pong_seconds")
+            self.abort("connection.pong_seconds")
 
-    def give_up(self, limit: str) -> None:
+    def abort(self, limit: str) -> None:
         """Wait no longer for a peer that has used up its time, or that never reads."""
         self._on_limit(limit, self.peer)
         self._transport.abort()

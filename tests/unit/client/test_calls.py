@@ -139,7 +139,7 @@ def test_a_call_that_was_never_sent_is_given_up_for_good() -> None:
     calls, heard = PendingCalls(), Heard()
     number = calls.enter("m", None, heard, repeat=True)
 
-    assert not calls.give_up(number)
+    assert not calls.stop_repeating(number)
     assert (list(calls.unsent()), heard.answers, len(calls)) == ([], [], 0)
 
 
@@ -148,18 +148,18 @@ def test_a_call_on_its_way_is_given_up_and_its_answer_heard() -> None:
     number = calls.enter("m", None, heard, repeat=True)
     calls.send(number)
 
-    assert calls.give_up(number)
+    assert calls.stop_repeating(number)
     calls.answer(Incoming(id=number, result=msgspec.Raw(b"7")))
 
     assert heard.answers == [b"7"]
-    assert calls.give_up(number)  # It was answered.
+    assert calls.stop_repeating(number)  # It was answered.
 
 
 def test_a_call_that_was_given_up_is_not_sent_again() -> None:
     calls, heard = PendingCalls(), Heard()
     number = calls.enter("m", None, heard, repeat=True)
     calls.send(number)
-    calls.give_up(number)
+    calls.stop_repeating(number)
 
     calls.broke()
 
@@ -173,7 +173,7 @@ def test_a_call_given_up_between_two_connections_has_no_known_outcome() -> None:
     calls.send(number)
     calls.broke()
 
-    assert calls.give_up(number)
+    assert calls.stop_repeating(number)
 
     assert heard.answers == [(OutcomeUnknown, "m")]
     assert list(calls.unsent()) == []
