@@ -4,7 +4,7 @@
 
 SIGUSR1 writes a line with the number of asyncio tasks to the descriptor.  SIGUSR2 lets the collector run and
 gives free memory back first, and adds how many objects there are of each class of ours.  The product has no
-such door, and needs none: this is the same program, called by another.
+such way in, and needs none: this is the same program, called by another.
 """
 
 from __future__ import annotations

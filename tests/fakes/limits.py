@@ -84,7 +84,7 @@ BRIEF = {
 }
 """What is reached by waiting."""
 
-DOOR = {
+ADMISSION = {
     "connection.connections": "3",
     "connection.undecided": "2",
     "connection.output_bytes": "16k",

@@ -15,8 +15,8 @@ from docs.bounds import BOUNDS
 from tests.fakes.client import Client, Refusal, page_bytes, write_params
 from tests.fakes.frames import CONTINUATION, TEXT, Wire
 from tests.fakes.limits import (
+    ADMISSION,
     BRIEF,
-    DOOR,
     ELSEWHERE,
     SMALL,
     app_client,
@@ -45,7 +45,7 @@ async def talking(small: str) -> AsyncIterator[Client]:
 
 def test_every_limit_is_tried() -> None:
     """Here, or where it is said to be."""
-    assert {*SMALL, *BRIEF, *DOOR, *ELSEWHERE} == set(BOUNDS)
+    assert {*SMALL, *BRIEF, *ADMISSION, *ELSEWHERE} == set(BOUNDS)
     assert [path for path in ELSEWHERE.values() if not Path(path).is_file()] == []
 
 

@@ -11,8 +11,8 @@ import pytest
 from tests.fakes.client import Client, Refusal
 from tests.fakes.frames import Wire
 from tests.fakes.limits import (
+    ADMISSION,
     BRIEF,
-    DOOR,
     figures,
     refusals,
     server,
@@ -29,8 +29,8 @@ def brief() -> Iterator[str]:
 
 
 @pytest.fixture(scope="module")
-def door() -> Iterator[str]:
-    with server(DOOR) as (_, url):
+def admission() -> Iterator[str]:
+    with server(ADMISSION) as (_, url):
         yield url
 
 
@@ -72,17 +72,17 @@ async def test_peers_that_say_nothing(brief: str) -> None:
         await other.call("environment/status")
 
 
-# The door.
+# Admission.
 
 
-async def test_sessions(door: str) -> None:
-    async with session(door) as first, session(door):
-        third = await Client.connect(door)
-        async with refusals(door, "session.sessions"):
+async def test_sessions(admission: str) -> None:
+    async with session(admission) as first, session(admission):
+        third = await Client.connect(admission)
+        async with refusals(admission, "session.sessions"):
             with pytest.raises(Refusal) as caught:
                 await third.initialize()
             assert caught.value.data["name"] == "session.sessions"
-        assert (await figures(door)).used["session.sessions"] == 2
+        assert (await figures(admission)).used["session.sessions"] == 2
 
         await first.call("session/close")
         await third.initialize()
@@ -91,42 +91,42 @@ async def test_sessions(door: str) -> None:
         await first.initialize()
 
 
-async def test_connections_and_sockets(door: str) -> None:
+async def test_connections_and_sockets(admission: str) -> None:
     """Beyond the connections there is room for a few who ask for something else."""
-    async with session(door) as talking:
-        two = [await Client.connect(door) for _ in range(2)]
-        async with refusals(door, "connection.connections"):
-            late = await Wire.dial(door)
+    async with session(admission) as talking:
+        two = [await Client.connect(admission) for _ in range(2)]
+        async with refusals(admission, "connection.connections"):
+            late = await Wire.dial(admission)
             late.writer.write(b"GET / HTTP/1.1\r\nHost: x\r\nConnection: Upgrade\r\nUpgrade: websocket\r\n")
             late.writer.write(b"Sec-WebSocket-Version: 13\r\nSec-WebSocket-Key: AAAA\r\n\r\n")
             answer = await late.reader.read()
             assert answer.startswith(b"HTTP/1.1 503 ")
             assert answer.endswith(b"limit reached: connections (3)")
             await late.close()
-        found = await figures(door)
+        found = await figures(admission)
         assert (found.used["connection.connections"], found.used["connection.undecided"]) == (3, 1)
 
         before = found.refusals.get("connection.undecided", 0)
-        idle = [await Wire.dial(door) for _ in range(2)]
-        late = await Wire.dial(door)
+        idle = [await Wire.dial(admission) for _ in range(2)]
+        late = await Wire.dial(admission)
         assert await late.reader.read() == b""
         await talking.call("environment/status")
         # Asked on one of those sockets: there is no room for another.
-        assert (await figures(door, wire=idle[0])).refusals["connection.undecided"] == before + 1
+        assert (await figures(admission, wire=idle[0])).refusals["connection.undecided"] == before + 1
         for wire in (*idle, late):
             await wire.close()
         for each in two:
             await each.close()
 
 
-async def test_a_client_of_http_that_asks_and_does_not_read(door: str) -> None:
+async def test_a_client_of_http_that_asks_and_does_not_read(admission: str) -> None:
     """What it is owed must not grow with every question."""
-    wire = await Wire.dial(door)
+    wire = await Wire.dial(admission)
     wire.writer.transport.pause_reading()  # type: ignore[attr-defined]  # It is one that can.
-    async with refusals(door, "connection.output_bytes"):
+    async with refusals(admission, "connection.output_bytes"):
         wire.writer.write(b"GET /metrics HTTP/1.1\r\nHost: x\r\n\r\n" * 2000)
         async with asyncio.timeout(20):
-            while (await figures(door)).refusals.get("connection.output_bytes", 0) == 0:
+            while (await figures(admission)).refusals.get("connection.output_bytes", 0) == 0:
                 pass
     await wire.close()
 

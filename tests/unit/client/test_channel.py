@@ -20,13 +20,13 @@ class Ear:
         self.told.append(reason)
 
 
-def hearing() -> tuple[ChannelBase, Ear]:
+def with_listener() -> tuple[ChannelBase, Ear]:
     return ChannelBase(asyncio.get_running_loop()), Ear()
 
 
 async def test_what_came_before_anybody_listened_is_told_first() -> None:
     """A view is of a buffer that is used again."""
-    made, ear = hearing()
+    made, ear = with_listener()
     buffer = bytearray(b"one")
     made.tell(memoryview(buffer))
     buffer[:] = b"two"
@@ -38,7 +38,7 @@ async def test_what_came_before_anybody_listened_is_told_first() -> None:
 
 
 async def test_the_end_is_told_once_and_nothing_after_it() -> None:
-    made, ear = hearing()
+    made, ear = with_listener()
     made.listen(ear)
 
     made.end("first")
@@ -49,7 +49,7 @@ async def test_the_end_is_told_once_and_nothing_after_it() -> None:
 
 
 async def test_who_listens_late_is_told_the_end() -> None:
-    made, ear = hearing()
+    made, ear = with_listener()
     made.tell(b"one")
     made.end("gone")
 
@@ -59,7 +59,7 @@ async def test_who_listens_late_is_told_the_end() -> None:
 
 
 async def test_there_is_room_until_the_transport_says_otherwise() -> None:
-    made, _ = hearing()
+    made, _ = with_listener()
     await made.room()
     made.pause_writing()
     waiting = asyncio.ensure_future(made.room())
@@ -73,7 +73,7 @@ async def test_there_is_room_until_the_transport_says_otherwise() -> None:
 
 
 async def test_who_waits_for_room_is_let_go_by_the_end() -> None:
-    made, _ = hearing()
+    made, _ = with_listener()
     made.pause_writing()
     waiting = [asyncio.ensure_future(made.room()) for _ in range(2)]
     await asyncio.sleep(0)

@@ -120,7 +120,7 @@ NO_CANDIDATES = "because:\nNo viable candidates found in PATH"
             "Argument list too long (os error 7)",
         ),
         (SpawnFailed(Fault.DIRECTORY, "/f", "Not a directory", number=20), "Not a directory (os error 20)"),
-        (SpawnFailed(Fault.SYSTEM, "nursery", "it is gone"), "nursery: it is gone"),
+        (SpawnFailed(Fault.SYSTEM, "fork server", "it is gone"), "fork server: it is gone"),
         (
             SpawnFailed(Fault.PROGRAM, "/x", "Permission denied", number=13, terminal=True),
             "Permission denied (os error 13)",

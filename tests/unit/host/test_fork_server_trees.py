@@ -67,9 +67,9 @@ MOTLEY = """if True:
         if os.fork():
             os._exit(0)
         chain(2)
-    for birth in (deaf_in_another_session, daemon, chain, stopped, left_behind):
+    for start in (deaf_in_another_session, daemon, chain, stopped, left_behind):
         if not os.fork():
-            birth()
+            start()
     got = 0
     while got < 1 + 1 + 9 + 1 + 3:
         got += len(os.read(ready, 64))
