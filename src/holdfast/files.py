@@ -6,6 +6,7 @@ UTF-8 are carried as lone surrogates, so every name can be told and used again.
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Callable, Sequence
 from enum import Enum
 from typing import TYPE_CHECKING, Protocol
@@ -199,6 +200,18 @@ class Files(Protocol):
         nothing to wait for, or no way to hear of it: one of the paths is there, a link is
         on the way, ``present`` is missing.
         """
+
+
+def watch_callback(
+    on_change: Callable[[], None] | None, told: Callable[[], None] | None
+) -> Callable[[], None]:
+    """The callback of ``watch_missing``; whoever has given it by its old name is warned."""
+    if told is not None:
+        warnings.warn("told is now called on_change", DeprecationWarning, stacklevel=3)
+    found = on_change or told
+    if found is None:
+        raise TypeError("watch_missing needs on_change")
+    return found
 
 
 if not TYPE_CHECKING:

@@ -27,6 +27,7 @@ from holdfast.files import (
     WalkEntry,
     WalkError,
     WalkTerms,
+    watch_callback,
 )
 from holdfast.protocol import base64
 from holdfast.protocol.files import (
@@ -266,7 +267,12 @@ class RemoteFiles:
         return file
 
     async def watch_missing(
-        self, missing: Sequence[str], present: str | None, on_change: Callable[[], None]
+        self,
+        missing: Sequence[str],
+        present: str | None,
+        on_change: Callable[[], None] | None = None,
+        *,
+        told: Callable[[], None] | None = None,
     ) -> FileWatch | None:
         """See ``files.Files``.
 
@@ -274,7 +280,7 @@ class RemoteFiles:
         told nor stopped, the answer to another is None.  When the connection is lost for good
         ``on_change`` is called, since nobody would hear of it otherwise.
         """
-        return await self._missing.watch(missing, present, on_change)
+        return await self._missing.watch(missing, present, watch_callback(on_change, told))
 
     # What the link tells, by way of the backend.
 
