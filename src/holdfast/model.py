@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from enum import Enum
-from typing import TYPE_CHECKING
+from enum import Enum, StrEnum
 
 from . import old_names
 from .sandbox import NO_SANDBOXES, Denial, Guarantees, Sandbox
@@ -67,6 +66,17 @@ class Limits:
     """At once, the first included."""
     files: int | None = None
     """Open files of each process."""
+
+
+class Enforcer(StrEnum):
+    """What enforces a limit."""
+
+    CGROUP = "cgroup"
+    """The kernel, for the whole tree: a control group."""
+    RLIMIT = "rlimit"
+    """The kernel, for each process."""
+    SAMPLED = "sampled"
+    """The server, which looks at the tree from time to time."""
 
 
 UNLIMITED = Limits()
@@ -290,6 +300,20 @@ class HostInfo:
     sandboxes: Guarantees = NO_SANDBOXES
 
 
+class ProcessState(StrEnum):
+    """How far a process is.
+
+    A member equals its word, and prints as it.
+    """
+
+    STARTING = "starting"
+    RUNNING = "running"
+    EXITED = "exited"
+    CLOSED = "closed"
+
+    __repr__ = str.__repr__
+
+
 @value
 class Listing:
     """One line of a list of processes."""
@@ -303,8 +327,8 @@ class Listing:
     terminal: bool
     started: float
     """When it was asked for, in seconds since 1970."""
-    state: str
-    """``starting``, ``running``, ``exited`` or ``closed``."""
+    state: ProcessState | str
+    """``starting``, ``running``, ``exited`` or ``closed``; a newer server may know others."""
     exit_code: int | None
     outcome: Outcome | None
     next_seq: int

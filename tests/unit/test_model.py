@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+
 import pytest
 
 from holdfast.model import (
@@ -13,6 +15,7 @@ from holdfast.model import (
     Limits,
     Outcome,
     Page,
+    ProcessState,
     ProcessTerms,
     Size,
     Spec,
@@ -70,3 +73,16 @@ def test_equal_chunks_are_equal() -> None:
 )
 def test_the_names_on_the_wire_are_those_of_the_protocol(names: list[str], expected: list[str]) -> None:
     assert names == expected
+
+
+def test_a_state_is_a_word_for_programs_that_compare_print_or_write_it() -> None:
+    """It was a plain text once."""
+    state = ProcessState.RUNNING
+
+    assert (state, f"{state}", repr(state), json.dumps(state)) == (
+        "running",
+        "running",
+        "'running'",
+        '"running"',
+    )
+    assert [str(each) for each in ProcessState] == ["starting", "running", "exited", "closed"]

@@ -696,6 +696,7 @@ export interface ListedProcess {
   kept?: boolean;
 }
 
+/** How far a process is. A member equals its word, and prints as it. */
 export type ProcessState = "starting" | "running" | "exited" | "closed";
 
 /** How a process ended, and why. */

@@ -28,6 +28,7 @@ from holdfast.model import (
     HostInfo,
     Listing,
     Page,
+    ProcessState,
     Size,
     Spec,
     Stream,
@@ -196,12 +197,18 @@ class EmbeddedProcess:
         return replace(
             _listing(self.name, self.spec, self.started, is_shared=self.is_shared),
             pid=self.process.pid,
-            state="closed" if self.process.closed else "running" if end is None else "exited",
+            state=_state(self.process),
             exit_code=self.process.exit_code,
             outcome=None if end is None else end.outcome,
             next_seq=self.process.next_seq,
             retained=self.process.retained(),
         )
+
+
+def _state(process: LocalProcess) -> ProcessState:
+    if process.closed:
+        return ProcessState.CLOSED
+    return ProcessState.RUNNING if process.exit is None else ProcessState.EXITED
 
 
 def _listing(name: str, spec: Spec, started: float, *, is_shared: bool) -> Listing:
@@ -213,7 +220,7 @@ def _listing(name: str, spec: Spec, started: float, *, is_shared: bool) -> Listi
         cwd=spec.cwd,
         terminal=spec.terminal is not None,
         started=started,
-        state="starting",
+        state=ProcessState.STARTING,
         exit_code=None,
         outcome=None,
         next_seq=1,

@@ -9,7 +9,7 @@ from collections.abc import AsyncIterator, Sequence
 
 from holdfast.api.host import Host
 from holdfast.backend import Process
-from holdfast.model import Chunk, Listing
+from holdfast.model import Chunk, Listing, ProcessState
 
 from .follow import Manner, follow
 from .keys import DEFAULT_DETACH_KEYS, detach_keys
@@ -57,7 +57,7 @@ def attach(arguments: argparse.Namespace) -> int:
 
 def _redraw(found: Listing, after: int) -> int | None:
     """Return the value of ``Manner.redraw`` for a process that is read from behind number ``after``."""
-    if found.exit_code is not None or found.state != "running":
+    if found.exit_code is not None or found.state != ProcessState.RUNNING:
         return None
     return found.next_seq - 1 if found.next_seq - 1 > after else 0
 

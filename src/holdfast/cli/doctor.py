@@ -23,6 +23,7 @@ from holdfast.host.sandbox.backends import SandboxProbe
 from holdfast.host.sandbox.confinement import Confiner
 from holdfast.host.shim import PROGRAM, compiled
 from holdfast.host.tree import check_proc
+from holdfast.model import Enforcer
 from holdfast.value import value
 
 from .options import wants_json
@@ -242,15 +243,18 @@ def _programs(fork_server: Finding) -> Iterator[Finding]:
             False, "none may be made: limits of memory and processes are kept by looking, every 50 ms"
         )
     yield _finding("controlGroups", groups, "groups", essential=False, facts={"controllers": names})
-    keeper = "cgroup" if "memory" in seen.controllers else "sampled"
-    kept = "a control group" if keeper == "cgroup" else "looking"
+    enforcer = Enforcer.CGROUP if "memory" in seen.controllers else Enforcer.SAMPLED
+    enforced_by = "a control group" if enforcer is Enforcer.CGROUP else "looking"
     memory = TrialResult(
         seen.memory.works,
-        f"{seen.memory.detail}; kept by {kept}" if seen.memory.works else seen.memory.detail,
+        f"{seen.memory.detail}; kept by {enforced_by}" if seen.memory.works else seen.memory.detail,
     )
-    yield _finding("memoryLimit", memory, "proc" if started else "first", facts={"keptBy": keeper})
+    yield _finding("memoryLimit", memory, "proc" if started else "first", facts={"keptBy": enforcer})
     yield _finding(
-        "resourceLimits", seen.resources, "resources" if started else "first", facts={"keptBy": "rlimit"}
+        "resourceLimits",
+        seen.resources,
+        "resources" if started else "first",
+        facts={"keptBy": Enforcer.RLIMIT},
     )
 
 

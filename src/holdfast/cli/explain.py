@@ -7,7 +7,7 @@ import signal
 from errno import EACCES, EISDIR, ENOENT, ENOEXEC, ENOTDIR, EPERM
 
 from holdfast import errors as e
-from holdfast.model import Kind, Outcome
+from holdfast.model import Kind, Outcome, ProcessState
 
 from .report import ExitCode, Failure, cut
 
@@ -25,7 +25,7 @@ _REMARKS = {
 
 _NOT_EXECUTABLE = (EACCES, EPERM, ENOEXEC, EISDIR)
 
-LIVE_STATES = ("starting", "running")
+LIVE_STATES = (ProcessState.STARTING, ProcessState.RUNNING)
 """States of a process, as a server lists them, in which it has not ended."""
 
 _LONGEST_REASON = 160

@@ -54,6 +54,7 @@ from holdfast.protocol.processes import (
     SignalParams,
     TerminateParams,
     WaitParams,
+    WriteAnswer,
     WriteParams,
     WriteResult,
 )
@@ -378,7 +379,7 @@ class RemoteProcess:
         return await self._ask(WRITE, params, self._status)
 
     def _status(self, result: WriteResult) -> WriteStatus:
-        if result.status == "unknownProcess":
+        if result.status == WriteAnswer.UNKNOWN_PROCESS:
             raise ProcessLost(self.name, "the server does not know it any more")
         return WriteStatus(result.status)
 

@@ -14,7 +14,7 @@ import os
 import resource
 from collections.abc import Sequence
 
-from holdfast.model import UNLIMITED, Limits
+from holdfast.model import UNLIMITED, Enforcer, Limits
 from holdfast.value import value
 
 _MOST_SECONDS = 2**31
@@ -47,15 +47,15 @@ class EnforcedLimits:
 
     def enforcers(self) -> dict[str, str]:
         """Return what enforces each limit that is set, by the name of the limit in ``Limits``."""
-        found = {}
+        found: dict[str, str] = {}
         if self.limits.memory is not None:
-            found["memory"] = "cgroup" if "memory" in self.controllers else "sampled"
+            found["memory"] = Enforcer.CGROUP if "memory" in self.controllers else Enforcer.SAMPLED
         if self.limits.cpu is not None:
-            found["cpu"] = "rlimit"
+            found["cpu"] = Enforcer.RLIMIT
         if self.limits.processes is not None:
-            found["processes"] = "cgroup" if "pids" in self.controllers else "sampled"
+            found["processes"] = Enforcer.CGROUP if "pids" in self.controllers else Enforcer.SAMPLED
         if self.limits.files is not None:
-            found["files"] = "rlimit"
+            found["files"] = Enforcer.RLIMIT
         return found
 
     def ours(self) -> Limits:

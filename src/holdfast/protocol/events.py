@@ -23,6 +23,7 @@ from holdfast.model import (
     Listing,
     Outcome,
     Page,
+    ProcessState,
     Stream,
     Usage,
 )
@@ -328,6 +329,13 @@ def listed_state(process: HostedProcess) -> bytes:
     )
 
 
+def _read_state(word: str) -> ProcessState | str:
+    try:
+        return ProcessState(word)
+    except ValueError:
+        return word  # Of a newer server.
+
+
 def read_listing(found: ListedProcess) -> Listing:
     """One process of a server's list."""
     return Listing(
@@ -337,7 +345,7 @@ def read_listing(found: ListedProcess) -> Listing:
         cwd=paths.parse(found.cwd).path or found.cwd,
         terminal=found.tty,
         started=found.started_at_ms / 1000,
-        state=found.state,
+        state=_read_state(found.state),
         exit_code=found.exit_code,
         outcome=None if found.outcome is None else _read_outcome(found.outcome),
         next_seq=found.next_seq,

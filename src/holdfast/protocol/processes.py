@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from enum import Enum
+from enum import Enum, StrEnum
 from typing import Annotated
 
 import msgspec
 from msgspec import UNSET, UnsetType
 
-from holdfast.model import Kind, Stream
+from holdfast.model import Kind, ProcessState, Stream, WriteStatus
 
 from .shapes import U64, Base64Text, Nothing, Params, Shape, Signature, Usize, open_choice, within_u64
 from .start import TerminalSize
@@ -117,6 +117,15 @@ class ResizeParams(Params):
 # What is answered.
 
 
+class WriteAnswer(StrEnum):
+    """What becomes of bytes for stdin: a ``WriteStatus``, or there is no process that could take them."""
+
+    ACCEPTED = WriteStatus.ACCEPTED.value
+    STDIN_CLOSED = WriteStatus.STDIN_CLOSED.value
+    UNKNOWN_PROCESS = "unknownProcess"
+    STARTING = "starting"
+
+
 class WriteResult(Shape):
     status: str
     """``accepted``, ``stdinClosed``, ``unknownProcess`` or ``starting``."""
@@ -162,13 +171,6 @@ class WaitResult(Shape, kw_only=True):
     held_by: list[int] = msgspec.field(default_factory=list)
     """Pids of those who hold the output of an exited process open, as far as they were seen."""
     closed: bool
-
-
-class ProcessState(Enum):
-    STARTING = "starting"
-    RUNNING = "running"
-    EXITED = "exited"
-    CLOSED = "closed"
 
 
 class ListedProcess(Shape):

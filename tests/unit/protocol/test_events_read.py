@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from holdfast.model import Chunk, Denied, Exit, Gap, Kind, Listing, Outcome, Page, Stream, Usage
+from holdfast.model import Chunk, Denied, Exit, Gap, Kind, Listing, Outcome, Page, ProcessState, Stream, Usage
 from holdfast.protocol import base64, events
 from holdfast.protocol.processes import READ, ListedProcess, ProcessOutput, ReadResult, WireOutcome
 from holdfast.sandbox import Denial
@@ -147,14 +147,16 @@ def test_the_page_of_a_process_that_runs_has_no_end() -> None:
     assert events.read_page(READ.read(msgspec.json.encode(told))) == Page([], 1, None, closed=False)
 
 
-def test_a_line_of_a_list_is_all_that_was_told_in_it() -> None:
+@pytest.mark.parametrize(("word", "state"), [("exited", ProcessState.EXITED), ("frozen", "frozen")])
+def test_a_line_of_a_list_is_all_that_was_told_in_it(word: str, state: ProcessState | str) -> None:
+    """Also a state that only a newer server knows."""
     told = ListedProcess(
         process_id="p",
         argv=["a", "b"],
         cwd="file:///a%20b",
         tty=True,
         started_at_ms=1500,
-        state="exited",
+        state=word,
         pid=7,
         exit_code=1,
         outcome=WireOutcome("timeout"),
@@ -170,7 +172,7 @@ def test_a_line_of_a_list_is_all_that_was_told_in_it() -> None:
         cwd="/a b",
         terminal=True,
         started=1.5,
-        state="exited",
+        state=state,
         exit_code=1,
         outcome=Outcome(Kind.TIMEOUT),
         next_seq=9,

@@ -17,6 +17,7 @@ from holdfast.protocol.processes import (
     SignalParams,
     TerminateParams,
     TerminateResult,
+    WriteAnswer,
     WriteResult,
 )
 from holdfast.protocol.shapes import Nothing, Undecodable
@@ -38,9 +39,9 @@ def write(talk: ExecConversation, params: DecodedWrite) -> WriteResult | Corouti
         raise BadRequest("writeId must not be empty", field="writeId")
     entry = talk.endpoint.find(talk.session, params.process_id)
     if entry is None:
-        return WriteResult("unknownProcess")
+        return WriteResult(WriteAnswer.UNKNOWN_PROCESS)
     if isinstance(entry, Starting):
-        return WriteResult("starting")
+        return WriteResult(WriteAnswer.STARTING)
     status = entry.process.try_write(params.data, write_id=params.write_id)
     if status is None:
         return _write_later(entry, params)
@@ -61,9 +62,9 @@ def close_stdin(talk: ExecConversation, params: CloseStdinParams) -> WriteResult
         raise BadRequest("writeId must not be empty", field="writeId")
     match talk.endpoint.find(talk.session, params.process_id):
         case None:
-            return WriteResult("unknownProcess")
+            return WriteResult(WriteAnswer.UNKNOWN_PROCESS)
         case Starting():
-            return WriteResult("starting")
+            return WriteResult(WriteAnswer.STARTING)
         case entry:
             return WriteResult(entry.process.close_stdin_now(write_id=params.write_id).value)
 
