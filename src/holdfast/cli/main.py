@@ -72,7 +72,7 @@ COMMANDS = {
     "token": Command("options:configure_token", "token:token", "make a token for a client of a server"),
     "doctor": Command("options:configure_doctor", "doctor:doctor", "try out what works on this host"),
     "schema": Command(
-        "options:configure_schema", "schema:schema", "print the messages of an endpoint as a schema"
+        "serve_options:configure_schema", "schema:schema", "print the messages of an endpoint as a schema"
     ),
     "completion": Command(
         "options:configure_completion",

@@ -137,24 +137,6 @@ def configure_doctor(parser: Parser) -> None:
     add_output(parser)
 
 
-def configure_schema(parser: Parser) -> None:
-    """Add the options of ``schema``."""
-    parser.description = "Print what may be said at an endpoint, for validators and generators of clients."
-    parser.epilog = (
-        "Without --endpoint, both endpoints are in one document:\n"
-        "  json-schema   a schema that takes the messages of either; each is below $defs\n"
-        "  typescript    a namespace for each\n"
-        "  openrpc       an object with a document for each, because method names repeat\n"
-    )
-    parser.add_argument(
-        "--format",
-        choices=("json-schema", "typescript", "openrpc"),
-        default="json-schema",
-        help="what to write (default: json-schema, draft 2020-12)",
-    )
-    parser.add_argument("--endpoint", choices=("exec", "app"), help="only this one (default: both)")
-
-
 def configure_completion(parser: Parser) -> None:
     """Add the options of ``completion``."""
     parser.description = "Print a script that completes commands, options and names of processes."

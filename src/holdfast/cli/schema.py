@@ -4,11 +4,10 @@ from __future__ import annotations
 
 import argparse
 
-from holdfast.dialects.app.methods import CATALOG as APP
-from holdfast.dialects.exec.methods import CATALOG as EXEC
+from holdfast.dialects.endpoints import ENDPOINTS
 from holdfast.schema import json_schema, openrpc, typescript
 
-CATALOGS = {"exec": EXEC, "app": APP}
+CATALOGS = {row.name: row.catalog for row in ENDPOINTS}
 
 WRITERS = {
     "json-schema": json_schema.write,

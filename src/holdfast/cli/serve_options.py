@@ -1,4 +1,4 @@
-"""The options of ``serve``, and the limits that they set.
+"""The options of ``serve`` and ``schema``, which take endpoints, and the limits that they set.
 
 Every limit in ``holdfast.config`` can be set with ``--limit NAME=VALUE``.  A few have an option of their
 own, because other servers of this protocol have it; ``--limit`` takes precedence over those.
@@ -89,6 +89,26 @@ def configure(parser: Parser) -> None:
         help="a line to print after each URL, with {url} in it for the URL; not with -o json",
     )
     add_output(parser, 'a line {"url": URL} per listener')
+
+
+def configure_schema(parser: Parser) -> None:
+    """Add the options of ``schema``."""
+    parser.description = "Print what may be said at an endpoint, for validators and generators of clients."
+    parser.epilog = (
+        "Without --endpoint, both endpoints are in one document:\n"
+        "  json-schema   a schema that takes the messages of either; each is below $defs\n"
+        "  typescript    a namespace for each\n"
+        "  openrpc       an object with a document for each, because method names repeat\n"
+    )
+    parser.add_argument(
+        "--format",
+        choices=("json-schema", "typescript", "openrpc"),
+        default="json-schema",
+        help="what to write (default: json-schema, draft 2020-12)",
+    )
+    parser.add_argument(
+        "--endpoint", choices=tuple(row.name for row in ENDPOINTS), help="only this one (default: both)"
+    )
 
 
 def _add_limit(parser: argparse.ArgumentParser) -> None:

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from holdfast.config import ServerLimits
     from holdfast.telemetry import Telemetry
 
-    from .dialect import Client, Conversation, Endpoint, Method
+    from .dialect import Catalog, Client, Conversation, Endpoint, Method
 
 
 @value
@@ -40,7 +40,7 @@ class EndpointRow:
     name: str
     """As on the command line."""
     module: str
-    """Has ``make_endpoint(services)``.  Imported when the endpoint is first needed, to listen sooner."""
+    """Has ``make_endpoint(services)`` and ``CATALOG``.  Imported when first needed, to listen sooner."""
     means: Callable[[bytes], bool]
     """Whether a client whose first message this is means this endpoint."""
     healthz: bool = True
@@ -51,6 +51,12 @@ class EndpointRow:
     def make(self, services: Services) -> Endpoint:
         endpoint: Endpoint = importlib.import_module(self.module).make_endpoint(services)
         return endpoint
+
+    @property
+    def catalog(self) -> Catalog:
+        """Everything that may be said at it."""
+        catalog: Catalog = importlib.import_module(self.module).CATALOG
+        return catalog
 
 
 def _has_client_info(text: bytes) -> bool:
