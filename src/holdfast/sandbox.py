@@ -205,6 +205,8 @@ class Guarantees:
     """What a sandboxed command can do although no policy allows it; each in words for a user."""
     reason: str = ""
     """Why no better sandbox backend is used."""
+    filesystem: str = ""
+    """What keeps the rules about files; empty if that is the sandbox backend itself."""
 
     @property
     def backing(self) -> str | None:

@@ -178,9 +178,6 @@ ENVIRONMENT_STATUS: Signature[None, StatusResult] = Signature("environment/statu
 
 # The host, from the values of ``holdfast.model`` to the wire and back.
 
-_FILESYSTEMS: dict[str | None, str] = {SandboxBackendName.BUBBLEWRAP: "mount"}
-"""What keeps the rules about files, where that has another name than the sandbox backend."""
-
 
 def environment_info(host: HostInfo) -> EnvironmentInfo:
     """What a server tells of its host."""
@@ -205,7 +202,7 @@ def environment_info(host: HostInfo) -> EnvironmentInfo:
 def _sandboxes(found: Guarantees) -> Sandboxes:
     return Sandboxes(
         backend=found.backend,
-        filesystem=_FILESYSTEMS.get(found.backend, found.backend),
+        filesystem=found.filesystem or found.backend,
         protects_subpaths=found.protection.name.lower(),
         denial="exact" if found.exact else "guess",
         weaknesses=list(found.weaknesses),
@@ -250,4 +247,5 @@ def _guarantees(found: Sandboxes) -> Guarantees:
         exact=found.denial == "exact",
         weaknesses=tuple(found.weaknesses),
         reason=found.reason,
+        filesystem="" if found.filesystem in (None, found.backend) else found.filesystem,
     )

@@ -22,7 +22,12 @@ from holdfast.sandbox import NO_SANDBOXES, Guarantees, Protection, SandboxBacken
 
 @pytest.mark.parametrize("home", [None, "/home/x"])
 @pytest.mark.parametrize(
-    "sandboxes", [NO_SANDBOXES, Guarantees(SandboxBackendName.BUBBLEWRAP, Protection.HARD, exact=True)]
+    "sandboxes",
+    [
+        NO_SANDBOXES,
+        Guarantees(SandboxBackendName.BUBBLEWRAP, Protection.HARD, exact=True, filesystem="mount"),
+        Guarantees(SandboxBackendName.LANDLOCK, Protection.SOFT, exact=True),
+    ],
 )
 def test_a_host_comes_back_as_it_was_told(home: str | None, sandboxes: Guarantees) -> None:
     host = HostInfo(  # noqa: S604

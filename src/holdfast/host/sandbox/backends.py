@@ -128,6 +128,8 @@ class SandboxBackendRow:
     """As in ``--sandbox`` and on the wire; clients of ours know the names in ``SandboxBackendName``."""
     module: str
     """Has ``make_backend(services)``.  It is imported when a server sets up its sandboxes."""
+    filesystem: str = ""
+    """What keeps its rules about files, as clients are told; empty if that is the sandbox backend itself."""
 
     def make(self, services: SandboxServices) -> SandboxBackend:
         """Return a new object of this sandbox backend, which begins to try itself out."""
@@ -136,7 +138,9 @@ class SandboxBackendRow:
 
 
 SANDBOX_BACKENDS = (
-    SandboxBackendRow(SandboxBackendName.BUBBLEWRAP.value, "holdfast.host.sandbox.bubblewrap"),
+    SandboxBackendRow(
+        SandboxBackendName.BUBBLEWRAP.value, "holdfast.host.sandbox.bubblewrap", filesystem="mount"
+    ),
     SandboxBackendRow(SandboxBackendName.LANDLOCK.value, "holdfast.host.sandbox.landlock"),
 )
 """The best first: a server uses the first one that works on its host."""

@@ -172,6 +172,7 @@ class Confiner:
         )
         wanted = [row for row in table if not off and only in (None, row.name)]
         self._backends = {row.name: row.make(services) for row in wanted}
+        self._filesystems = {row.name: row.filesystem for row in wanted}
         self._findings: dict[str, SandboxProbe] = {}
         self._found: Guarantees | None = None
         self._lock = Lock()  # Whoever asks first probes, and the others wait for the result.
@@ -209,7 +210,14 @@ class Confiner:
         for name, backend in self._backends.items():
             if self._findings[name].works:
                 reason = "; ".join(reasons)
-                return Guarantees(name, backend.protection, backend.exact, backend.weaknesses, reason)
+                return Guarantees(
+                    name,
+                    backend.protection,
+                    backend.exact,
+                    backend.weaknesses,
+                    reason,
+                    filesystem=self._filesystems[name],
+                )
             reasons.append(f"{name}: {self._findings[name].reason}")
         return Guarantees(None, reason="; ".join(reasons))
 

@@ -60,7 +60,7 @@ def test_every_feature_is_announced_once_and_in_order() -> None:
     [
         (NO_SANDBOXES, {"backend": None, "filesystem": None, "protectsSubpaths": "none", "denial": "guess"}),
         (
-            Guarantees(SandboxBackendName.BUBBLEWRAP, Protection.HARD, exact=True),
+            Guarantees(SandboxBackendName.BUBBLEWRAP, Protection.HARD, exact=True, filesystem="mount"),
             {"backend": "bubblewrap", "filesystem": "mount", "protectsSubpaths": "hard", "denial": "exact"},
         ),
         (

@@ -13,3 +13,8 @@ def test_every_name_that_clients_know_has_a_row_and_the_best_is_first() -> None:
         SandboxBackendName.LANDLOCK,
     ]
     assert {row.name for row in SANDBOX_BACKENDS} == set(SandboxBackendName)
+
+
+def test_what_keeps_the_rules_about_files_is_told_by_another_name_where_it_has_one() -> None:
+    """Clients of the first version read it."""
+    assert [row.filesystem for row in SANDBOX_BACKENDS] == ["mount", ""]
