@@ -9,9 +9,8 @@ from holdfast import __version__
 from holdfast.dialects.dialect import Catalog, ListedMethod, Notice
 from holdfast.protocol.shapes import Shape
 
-from .docstrings import plain
 from .json_schema import definitions, dump, member_schema
-from .outline import Outline, published
+from .outline import Outline, plain, published
 
 _OPENRPC = "1.3.2"
 _HERE = "#/components/schemas/"

@@ -7,9 +7,13 @@ an optional one, and knows no bounds beyond 63 bits.
 
 from __future__ import annotations
 
+import ast
+import sys
 import typing
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from enum import Enum
+from functools import cache
+from inspect import getsource
 from typing import Any
 
 import msgspec
@@ -18,8 +22,6 @@ from msgspec import NODEFAULT, UnsetType, inspect
 from holdfast.dialects.dialect import Catalog
 from holdfast.value import value
 from holdfast.wire.jsonrpc import ErrorBody, TraceContext
-
-from . import docstrings
 
 RANGES = {
     "u16": (0, 2**16 - 1),
@@ -154,14 +156,14 @@ class Outline:
 
     def _add_choice(self, cls: type[Enum]) -> NamedType:
         self.types[published(cls)] = Choice(
-            published(cls), tuple(str(member.value) for member in cls), docstrings.words(cls).own
+            published(cls), tuple(str(member.value) for member in cls), words(cls).own
         )
         return NamedType(published(cls))
 
     def _read(self, cls: type, *, sent: bool) -> RecordType:
         shape = inspect.type_info(cls)
         assert isinstance(shape, inspect.StructType)
-        said = docstrings.words(cls)
+        said = words(cls)
         optional = set(_optional(cls))
         members = []
         if shape.tag_field is not None:
@@ -241,3 +243,52 @@ def _in_base64(kind: Kind) -> Kind:
         case Either(kinds=kinds):
             return Either(tuple(map(_in_base64, kinds)))
     return kind
+
+
+# What a class says of itself and of its members, read off its source.
+
+_NONE: Mapping[str, str] = {}
+
+
+@value
+class ClassDocs:
+    """Texts on one line each, in Markdown."""
+
+    own: str = ""
+    members: Mapping[str, str] = _NONE
+    """Those below a member; members without one are missing."""
+
+
+def words(cls: type) -> ClassDocs:
+    """The docstring of a class at the top of a module, and the strings below its members.
+
+    The interpreter does not keep those of members, hence the source; where it is
+    not installed there are no words.
+    """
+    node = _classes(cls.__module__).get(cls.__qualname__)
+    if node is None:
+        return ClassDocs()
+    members: dict[str, str] = {}
+    name = ""
+    for statement in node.body:
+        match statement:
+            case ast.AnnAssign(target=ast.Name(id=name)) | ast.Assign(targets=[ast.Name(id=name)]):
+                continue
+            case ast.Expr(value=ast.Constant(value=str(text))) if name:
+                members[name] = plain(text)
+        name = ""
+    return ClassDocs(plain(ast.get_docstring(node) or ""), members)
+
+
+@cache
+def _classes(module: str) -> dict[str, ast.ClassDef]:
+    try:
+        source = getsource(sys.modules[module])
+    except OSError:
+        return {}
+    return {node.name: node for node in ast.parse(source).body if isinstance(node, ast.ClassDef)}
+
+
+def plain(text: str) -> str:
+    """A docstring on one line, with code marked as in Markdown."""
+    return " ".join(text.split()).replace("``", "`")

@@ -10,7 +10,6 @@ from msgspec import NODEFAULT
 
 from holdfast.dialects.dialect import Catalog, ListedMethod, Notice
 
-from .docstrings import plain
 from .outline import (
     Choice,
     Constant,
@@ -25,6 +24,7 @@ from .outline import (
     RecordType,
     Simple,
     Text,
+    plain,
     published,
 )
 

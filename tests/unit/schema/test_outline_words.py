@@ -7,7 +7,7 @@ from types import ModuleType
 
 import pytest
 
-from holdfast.schema.docstrings import ClassDocs, plain, words
+from holdfast.schema.outline import ClassDocs, plain, words
 
 
 class Documented:
