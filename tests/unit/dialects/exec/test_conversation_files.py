@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from holdfast.config import FileLimits
-from holdfast.dialects.exec.open_files import ConnectionFiles, MissingWatch
+from holdfast.dialects.exec.conversation import ConnectionFiles, MissingWatch
 
 
 class Closing:
