@@ -45,7 +45,7 @@ WORDS = {
     "path lock": "dialects/exec/path_locks.py PathLock",
     "run": "dialects/app/run.py Run",
     "order": "dialects/app/order.py Order",
-    "cap": "dialects/app/capped.py Capped",
+    "cap": "dialects/app/buffered.py Capped",
     "drain": "dialects/app/drain.py Drain",
     "family": "dialects/app/family.py Family",
     "connection": "server/connection.py Connection",

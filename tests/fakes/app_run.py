@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from holdfast.backend import Valve
-from holdfast.dialects.app.capped import OutputRoom
+from holdfast.dialects.app.buffered import OutputRoom
 from holdfast.dialects.app.run import Run
 from tests.fakes.app_talk import AppLoop, Pipes, terms
 from tests.fakes.dialects import FakeProcess

@@ -14,7 +14,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from holdfast.backend import Valve
-from holdfast.dialects.app.capped import Capped, OutputRoom
+from holdfast.dialects.app.buffered import Capped, OutputRoom
 from holdfast.dialects.app.drain import Drain
 from holdfast.dialects.app.run import Run
 from holdfast.model import Leftovers, Stream

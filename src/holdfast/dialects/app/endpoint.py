@@ -22,7 +22,7 @@ from holdfast.protocol.shapes import Shape
 from holdfast.wire import jsonrpc
 from holdfast.wire.jsonrpc import Notification, Response
 
-from .capped import OutputRoom
+from .buffered import OutputRoom
 from .explain import Declined, explain
 from .family import COMMAND, PROCESS, Family
 from .run import Run

@@ -15,9 +15,8 @@ from holdfast.dialects.dialect import LongResult, Pause
 from holdfast.protocol.app import AppProcessExited, ExecResult
 from holdfast.protocol.shapes import Shape
 
-from .capped import Capped
+from .buffered import Capped, decode, pieces
 from .run import Run
-from .text import decode, pieces
 
 _encode = msgspec.json.Encoder().encode
 

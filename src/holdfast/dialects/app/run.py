@@ -17,7 +17,7 @@ from collections.abc import Callable
 from holdfast.backend import HostedProcess, Valve
 from holdfast.model import Chunk, Exit, Kind, Leftovers, Stream
 
-from .capped import Capped, OutputRoom
+from .buffered import Capped, OutputRoom
 from .drain import Drain
 from .order import Terms
 

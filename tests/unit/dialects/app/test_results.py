@@ -11,7 +11,7 @@ import pytest
 
 from holdfast.backend import Valve
 from holdfast.dialects.app import results
-from holdfast.dialects.app.capped import OutputRoom
+from holdfast.dialects.app.buffered import OutputRoom
 from holdfast.dialects.app.run import Run
 from holdfast.dialects.dialect import LongResult
 from holdfast.model import Stream
@@ -89,7 +89,7 @@ async def test_what_is_kept_counts_until_it_is_sent(monkeypatch: pytest.MonkeyPa
 
 async def test_others_get_their_turn_while_a_long_result_is_made(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(results, "_AT_ONCE", 10)
-    monkeypatch.setattr("holdfast.dialects.app.text._SLICE", 5)
+    monkeypatch.setattr("holdfast.dialects.app.buffered._SLICE", 5)
     _, long = await told_of_command()
     turns = 0
     task = asyncio.create_task(text_of(long))
