@@ -10,8 +10,6 @@ import socket
 from typing import TYPE_CHECKING
 
 from holdfast.config import MIB
-from holdfast.wire import http
-from holdfast.wire.http import NotUpgraded, UpgradeDenied
 from holdfast.wire.websocket import (
     CLOSE,
     PING,
@@ -19,9 +17,13 @@ from holdfast.wire.websocket import (
     TEXT,
     CloseCode,
     FrameReader,
+    NotUpgraded,
+    UpgradeDenied,
     Violation,
     client_header,
     close_payload,
+    read_upgrade,
+    upgrade_request,
 )
 
 from .address import TcpAddress, UnixAddress
@@ -125,7 +127,7 @@ class WebSocket(ChannelBase, asyncio.BufferedProtocol):
         assert self._head is not None
         self._head += data
         try:
-            size = http.read_upgrade(self._head, self._key)
+            size = read_upgrade(self._head, self._key)
         except NotUpgraded as refusal:
             if not self.upgraded.done():
                 # Who answers so at first is none of ours; one that was ours may be restarted behind a proxy.
@@ -193,7 +195,7 @@ async def connect(address: TcpAddress | UnixAddress, *, token: str | None, patie
     authority, path = (
         (address.authority, address.path) if isinstance(address, TcpAddress) else ("localhost", "/")
     )
-    request = http.upgrade_request(authority, path, key, token=token)
+    request = upgrade_request(authority, path, key, token=token)
 
     def protocol() -> WebSocket:
         return WebSocket(request, key, loop)

@@ -5,8 +5,8 @@ from __future__ import annotations
 from http import HTTPStatus
 
 from holdfast.server.routes import Routes, reply
-from holdfast.wire.http import ANSWER_LIMIT, BadHead, Head, NotUpgraded, read_head, read_upgrade
-from holdfast.wire.websocket import accept_key
+from holdfast.wire.http import BadHead, Head, read_head
+from holdfast.wire.websocket import ANSWER_LIMIT, NotUpgraded, accept_key, read_upgrade
 
 from .draw import Draw, timed
 

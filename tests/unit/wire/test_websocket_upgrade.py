@@ -6,8 +6,14 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from holdfast.wire.http import ANSWER_LIMIT, NotUpgraded, UpgradeDenied, read_upgrade, upgrade_request
-from holdfast.wire.websocket import accept_key
+from holdfast.wire.websocket import (
+    ANSWER_LIMIT,
+    NotUpgraded,
+    UpgradeDenied,
+    accept_key,
+    read_upgrade,
+    upgrade_request,
+)
 
 KEY = "dGhlIHNhbXBsZSBub25jZQ=="
 PROOF = accept_key(KEY).encode()
