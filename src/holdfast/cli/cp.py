@@ -16,8 +16,9 @@ from holdfast.errors import FileFailed, FileRefused
 
 from .copy_sides import CopySide, FileReader, FileWriter, HostSide, LocalSide, PathKind
 from .options import wants_json
-from .report import ExitCode, Failure, is_terminal_stream, say
-from .show import Progress, tell_json
+from .quantities import format_bytes
+from .report import ExitCode, Failure, cut, is_terminal_stream, plain, say
+from .show import tell_json
 from .target import perform, url_of
 from .terminal import screen_size
 
@@ -277,3 +278,76 @@ async def _block(reader: FileReader, offset: int, length: int) -> bytes:
         pieces.append(data)
         done += len(data)
     return b"".join(pieces)
+
+
+# Progress.
+
+_FIRST_DRAWING = 0.5
+"""Seconds before anything is drawn: most copies take less."""
+
+_REDRAWING = 0.1
+"""Seconds between two drawings."""
+
+_BAR_WIDTH = 24
+_NAME_WIDTH = 20
+
+
+class Progress:
+    """Draws the progress of copying files, one after the other, on one line of a terminal."""
+
+    def __init__(
+        self, write: Callable[[str], object], clock: Callable[[], float], width: Callable[[], int]
+    ) -> None:
+        """
+        Args:
+            write: Writes to the terminal.
+            clock: Returns the time in seconds.
+            width: Returns the number of columns that the terminal has now.
+        """
+        self._write = write
+        self._width = width
+        self._clock = clock
+        self._started = clock()
+        self._due = self._started + _FIRST_DRAWING
+        self._name = ""
+        self._size: int | None = None
+        self._done = 0
+        self._total = 0
+        self._is_shown = False
+
+    def begin(self, name: str, size: int | None) -> None:
+        """Start with another file; ``size`` is None if it is not known."""
+        self._name, self._size, self._done = plain(name), size, 0
+
+    def advance(self, count: int) -> None:
+        """Add bytes that were copied, and draw if the last drawing is old enough."""
+        self._done += count
+        self._total += count
+        now = self._clock()
+        if now >= self._due:
+            self._due = now + _REDRAWING
+            self._draw(now)
+
+    def end(self) -> None:
+        """Erase the line."""
+        if self._is_shown:
+            self._is_shown = False
+            self._write("\r\x1b[K")
+
+    def _draw(self, now: float) -> None:
+        self._is_shown = True
+        speed = self._total / max(now - self._started, 0.001)
+        # The last column stays empty: some terminals wrap as soon as it is written to.
+        line = progress_line(self._name, self._done, self._size, speed)[: max(0, self._width() - 1)]
+        self._write(f"\r{line}\x1b[K")
+
+
+def progress_line(name: str, done: int, size: int | None, speed: float) -> str:
+    """Return one drawing: name, bar and percentage if the size is known, bytes, and bytes per second."""
+    head = f"{cut(name, _NAME_WIDTH):{_NAME_WIDTH}}"
+    tail = f"{format_bytes(done):>9}  {format_bytes(speed)}/s"
+    if not size:
+        return f"{head}  {tail}"
+    share = min(1.0, done / size)
+    full = int(share * _BAR_WIDTH)
+    return f"{head}  [{'#' * full}{'.' * (_BAR_WIDTH - full)}] {share:4.0%}  {tail}"
