@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from enum import Enum, StrEnum
+from typing import TYPE_CHECKING
 
 from . import old_names
 from .sandbox import NO_SANDBOXES, Denial, Guarantees, Sandbox

@@ -8,7 +8,16 @@ import json
 from collections.abc import Callable
 from typing import Any, cast
 
-from holdfast.backend import Http, ImmediateControls, Packed, Valve, Watcher
+from holdfast.backend import (
+    Http,
+    ImmediateControls,
+    Ledger,
+    NoLedger,
+    Packed,
+    RecoveredProcess,
+    Valve,
+    Watcher,
+)
 from holdfast.dialects.dialect import LongResult
 from holdfast.files import Files
 from holdfast.model import (
