@@ -393,6 +393,10 @@ class HostedBackend(Backend, Protocol):
     async def start(self, spec: Spec) -> HostedProcess: ...
 
     @property
+    def is_durable(self) -> bool:
+        """Whether processes with a ``Spec.note`` outlive this server."""
+
+    @property
     def ledger(self) -> Ledger:
         """Small facts that outlive this server as processes with a ``Spec.note`` do."""
 

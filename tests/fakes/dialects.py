@@ -306,6 +306,7 @@ class FakeBackend:
         self.asked = asyncio.Event()
         """Set by the first start."""
         self._outcomes = list(outcomes)
+        self.is_durable = False
         self.ledger: Ledger = NoLedger()
         self.found: list[RecoveredProcess] = []
         """What ``recovered`` gives."""

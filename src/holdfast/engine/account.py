@@ -71,6 +71,10 @@ class AccountBackend:
         return self._engine.info
 
     @property
+    def is_durable(self) -> bool:
+        return self._engine.is_durable
+
+    @property
     def ledger(self) -> Ledger:
         return self._engine.ledger
 

@@ -89,6 +89,7 @@ class LocalBackend:
         self._strays: set[LocalProcess] = set()  # Closed, but not without leaving somebody behind.
         self._audit = audit
         self._store = store
+        self.is_durable = store is not None
         self.ledger: Ledger = NoLedger() if store is None else store.ledger
         self._recovered: Sequence[RecoveredProcess] = ()
         self._telemetry = telemetry or Silent()

@@ -27,7 +27,6 @@ from .decoding import DecodedWrite
 from .entries import Entry
 from .reading import find
 from .starting import size_of
-from .window import Window
 
 _LONGEST_GRACE = 24 * 3600.0
 """Seconds; longer is legal and means the same."""
@@ -103,8 +102,8 @@ def signal(talk: ExecConversation, params: SignalParams) -> Nothing:
 def acknowledge(talk: ExecConversation, params: AckParams) -> Nothing:
     """Acknowledge output, so that a process with a window goes on; has no effect on any other process."""
     match talk.endpoint.find(talk.session, params.process_id):
-        case Entry(window=Window() as window) as entry:
-            window.acknowledge(params.seq or 0)
+        case Entry() as entry:
+            entry.acknowledge(params.seq or 0)
             if params.release:
                 entry.release_window()
     return Nothing()

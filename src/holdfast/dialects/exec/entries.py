@@ -14,7 +14,7 @@ from holdfast.model import Chunk, Exit, Leftovers, Stream
 from holdfast.protocol import events
 from holdfast.value import value
 
-from .window import Clock, Retention, Window, WindowSnapshot
+from .window import RELEASED, Clock, Retention, Window, WindowSnapshot
 
 _encode = msgspec.json.Encoder().encode
 
@@ -124,7 +124,14 @@ class Entry:
         """The client acknowledges nothing any more, and relies on no more than what it asked for."""
         if self.window is not None:
             self.window.release()
+            self.process.acknowledged(RELEASED)
             self._retain_unacknowledged(0)
+
+    def acknowledge(self, seq: int) -> None:
+        """The client has everything up to this number."""
+        if self.window is not None:
+            self.window.acknowledge(seq)
+            self.process.acknowledged(self.window.acknowledged)
 
     def _retain_unacknowledged(self, size: int) -> None:
         self.retention.unacknowledged = size

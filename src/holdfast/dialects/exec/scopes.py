@@ -12,13 +12,14 @@ What must hold:
 
 from __future__ import annotations
 
+import marshal
 import uuid
 from collections import OrderedDict, deque
 from collections.abc import Iterator
 from heapq import heappop, heappush
 from typing import Generic, TypeVar
 
-from holdfast.backend import HostedBackend, HostedProcess, Valve
+from holdfast.backend import HostedBackend, HostedProcess, Ledger, NoLedger, Valve
 from holdfast.config import SessionLimits
 from holdfast.dialects.dialect import Client
 from holdfast.dialects.scope import Scope, Starting, Strays
@@ -84,9 +85,10 @@ class ProcessScope(Scope[Entry | ArchivedEntry]):
 class Session(ProcessScope):
     """A scope that outlives its connection: the processes of one client, and the client while it is there."""
 
-    __slots__ = ("epoch", "key")
+    __slots__ = ("epoch", "key", "number")
 
-    def __init__(self, key: str, tenant: Tenant, limits: SessionLimits) -> None:
+    def __init__(self, key: str, tenant: Tenant, limits: SessionLimits, number: int = 0) -> None:
+        """``number`` is its place in the ledger of what outlives this server."""
         super().__init__(
             tenant,
             limit=limits.names,
@@ -95,6 +97,7 @@ class Session(ProcessScope):
             name="session.names",
         )
         self.key = key
+        self.number = number
         self.epoch = 0
         """Counts comings and goings, so that an old deadline is known to be one."""
 
@@ -327,8 +330,10 @@ class _Slice(Generic[T]):
 class Sessions:
     """All sessions of an endpoint."""
 
-    def __init__(self, limits: SessionLimits) -> None:
+    def __init__(self, limits: SessionLimits, ledger: Ledger | None = None) -> None:
+        """``ledger`` has them for a server that goes on after this one."""
         self._limits = limits
+        self._ledger = ledger or NoLedger()
         self._sessions: dict[str, Session] = {}
         self._detached: Expiry[tuple[Session, int]] = Expiry(limits.detached_seconds)
 
@@ -349,12 +354,14 @@ class Sessions:
         most = client.principal.grant.sessions
         if most is not None and tenant.sessions >= most:
             raise LimitReached("sessions of one principal", most, name="token.sessions")
-        session = self._add(str(uuid.uuid4()), tenant)
+        key = str(uuid.uuid4())
+        number = self._ledger.put(marshal.dumps((key, tenant.identity))) if client.comes_back else 0
+        session = self._add(key, tenant, number)
         self.attach(session, client)
         return session
 
-    def _add(self, key: str, tenant: Tenant) -> Session:
-        session = Session(key, tenant, self._limits)
+    def _add(self, key: str, tenant: Tenant, number: int = 0) -> Session:
+        session = Session(key, tenant, self._limits, number)
         self._sessions[key] = session
         tenant.sessions += 1
         return session
@@ -399,6 +406,7 @@ class Sessions:
         session.epoch += 1
         if self._sessions.pop(session.key, None) is not None:
             session.tenant.sessions -= 1
+            self._ledger.remove(session.number)
 
     def close_all(self) -> Iterator[Session]:
         """Remove and give every session."""
@@ -423,12 +431,14 @@ class Sessions:
         """When each session without a client is removed."""
         return {session: deadline for (session, epoch), deadline in self._detached if session.epoch == epoch}
 
-    def resume(self, snapshot: SessionSnapshot, tenant: Tenant, now: float) -> Session:
+    def resume(self, snapshot: SessionSnapshot, tenant: Tenant, now: float, number: int = 0) -> Session:
         """A session as it was written down.  It has no client until one resumes it.
+
+        ``number`` is its place in the ledger.
 
         Sessions are to be resumed in the order of their deadlines, those with a client last.
         """
-        session = self._add(snapshot.key, tenant)
+        session = self._add(snapshot.key, tenant, number)
         session.extended = snapshot.extended
         left = self._limits.detached_seconds if snapshot.deadline is None else snapshot.deadline - now
         self.detach(session, now + left - self._limits.detached_seconds)

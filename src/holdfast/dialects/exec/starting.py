@@ -11,6 +11,7 @@ from typing import Any
 import msgspec
 from msgspec import UNSET
 
+from holdfast.backend import HostedBackend
 from holdfast.config import SandboxLimits
 from holdfast.dialects import spawning
 from holdfast.dialects.scope import Starting
@@ -21,10 +22,12 @@ from holdfast.protocol.sandbox import sandbox_of
 from holdfast.protocol.shapes import camel
 from holdfast.protocol.start import EnvPolicy, ResourceLimits, StartParams, StartResult, TerminalSize
 from holdfast.tracing import LONGEST, PREPARE_SNAPSHOT, span
+from holdfast.value import replace
 
 from .conversation import ExecConversation
 from .decoding import DecodedStart
 from .entries import Entry, StartSummary
+from .notes import ProcessNote, pack_process
 from .scopes import ProcessScope, Session
 
 _encode = msgspec.json.Encoder(order="deterministic").encode
@@ -60,6 +63,14 @@ def start(talk: ExecConversation, asked: DecodedStart) -> Coroutine[Any, Any, St
     return _start(talk, home, spec, starting, request, extended=session.extended)
 
 
+def _noted(backend: HostedBackend, spec: Spec, home: ProcessScope, request: StartSummary) -> Spec:
+    """The spec with what a server that goes on after this one has to know of it."""
+    if not backend.is_durable or (home.client is not None and not home.client.comes_back):
+        return spec
+    note = ProcessNote(home.key, home.tenant.identity, spec.name, request)
+    return replace(spec, note=pack_process(note))
+
+
 async def _find(
     talk: ExecConversation, session: Session, spec: Spec, request: StartSummary, *, keep: bool
 ) -> StartResult:
@@ -93,7 +104,7 @@ async def _start(
     endpoint = talk.endpoint
     with span(PREPARE_SNAPSHOT, {"process.id": starting.name[:LONGEST], "snapshot_requested": False}):
         pass  # Others have something to do here, and who compares traces looks for it.
-    process = await spawning.start(talk.backend, spec, home, starting)
+    process = await spawning.start(talk.backend, _noted(talk.backend, spec, home, request), home, starting)
     # From here to the answer nothing waits, so nothing can be told in between.
     entry = endpoint.enter(home, starting, process, request)
     return _result(entry, existing=False, extended=extended)

@@ -16,6 +16,7 @@ from holdfast.value import value
 
 from .archive import Archive
 from .entries import ArchivedEntry, Entry, StartSummary
+from .notes import found_again
 from .scopes import (
     Expiry,
     ProcessScope,
@@ -82,12 +83,13 @@ class ExecState:
         self.file_limits = file_limits or FileLimits()
         self.sandbox_limits = sandbox_limits or SandboxLimits()
         self.http_room = BodyRoom(self.http_limits.buffered_total)
-        self.sessions = Sessions(self.limits)
+        self.sessions = Sessions(self.limits, backend.ledger)
         self.tenants = Tenants(self.limits)
         self.loop = loop
         self._archive = Archive(self, sessions=self.sessions, tenants=self.tenants, limits=self.limits)
         self._returned: Expiry[tuple[Session, int]] = Expiry(self.limits.detached_seconds)
         self._timer: asyncio.TimerHandle | None = None
+        self._recover()
 
     def usage(self) -> Mapping[str, int]:
         return {
@@ -278,13 +280,27 @@ class ExecState:
                 found.append((entry.snapshot(deadline(entry.name)), entry.process))
         return tuple(found)
 
-    def resume(self, snapshot: EndpointSnapshot) -> None:
-        """Go on where another endpoint has stopped.  Nothing was opened here yet."""
+    def _recover(self) -> None:
+        """Go on with what the server before has left."""
+        ledger, processes = list(self.backend.ledger.items()), self.backend.recovered()
+        if not ledger and not processes:
+            return
+        sessions, shared, nobodys = found_again(ledger, processes, self.limits, self.loop.time())
+        for process in nobodys:
+            process.process.forget(Leftovers.END)
+        numbers = {session.key: number for number, session in sessions}
+        self.resume(EndpointSnapshot(tuple(session for _, session in sessions), shared), numbers)
+
+    def resume(self, snapshot: EndpointSnapshot, numbers: Mapping[str, int] | None = None) -> None:
+        """Go on where another endpoint has stopped.  Nothing was opened here yet.
+
+        ``numbers`` are the places of sessions in the ledger, by their keys.
+        """
         now = self.loop.time()
         closed: list[tuple[float, ProcessScope, Entry]] = []
         for session in sorted(snapshot.sessions, key=lambda one: (one.deadline is None, one.deadline)):
             tenant = self._tenant(session.identity)
-            home = self.sessions.resume(session, tenant, now)
+            home = self.sessions.resume(session, tenant, now, (numbers or {}).get(session.key, 0))
             closed += self._read(home, session.entries, session.strays)
         for shared in snapshot.shared:
             tenant = self._tenant(shared.identity)
@@ -306,9 +322,12 @@ class ExecState:
             request = written.request
             entry = self._entry(home, written.name, process, request)
             home.settle(home.reserve(written.name, request), entry)
+            room = written.unacknowledged
             if written.window is not None and request.window is not None:
-                self._open_window(home, entry, request.window).resume(written.window, process)
-            entry.retention.unacknowledged = written.unacknowledged
+                window = self._open_window(home, entry, request.window)
+                window.resume(written.window, process)
+                room = room if written.window.is_released else max(room, window.room)
+            entry.retention.unacknowledged = room
             if home.is_shared:
                 entry.catch_up()
             else:

@@ -31,6 +31,9 @@ _MOST_CHUNKS = 32_768
 _SPARE = MIB
 """Bytes kept beyond the window: what the pipes hold at the end is read whether or not it fits."""
 
+RELEASED = 1 << 62
+"""Acknowledged by a client that acknowledges nothing any more: a number above all others."""
+
 _PIECE = 64 * KIB
 """Bytes of the largest chunk of output."""
 
@@ -133,7 +136,7 @@ class Window:
         sizes = {chunk.seq: len(chunk.data) for chunk in page.chunks}
         for seq in range(self.acknowledged + 1, process.next_seq):
             self._count(sizes.get(seq, 0))
-        self.room = snapshot.room
+        self.room = max(self.room, snapshot.room)
         if snapshot.is_released:
             self.release()
         elif self._timer is not None:
