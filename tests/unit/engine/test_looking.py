@@ -13,9 +13,12 @@ import pytest
 from holdfast.engine.children import _NoChild
 from holdfast.engine.local import LocalBackend
 from holdfast.engine.looking import _THREADS, Looking, Looks
+from holdfast.host import spawn
 from holdfast.host import tree as trees_of_host
+from holdfast.host.child import ShimChild
 from holdfast.host.holding import Ends, Pulse
-from holdfast.host.tree import Look
+from holdfast.host.tree import Load, Look
+from holdfast.model import Kind, Limits, ProcessTerms
 from tests.fakes.gate import Gate
 from tests.fakes.process import PATIENCE, eventually, sh, status
 from tests.fakes.recorder import record
@@ -212,3 +215,66 @@ async def test_a_signal_that_comes_late_hits_nobody_elses_command(backend: Local
 
     assert shim != "0"
     assert second.told[-2:] == [("exited", 0), ("closed",)]
+
+
+LARGE = "for _ in $(seq 24); do sleep 1000 & done"
+"""Starts more than a glance shows, of which nothing is changed here: the bounds themselves count."""
+
+
+@pytest.fixture
+def whole_looks(monkeypatch: pytest.MonkeyPatch) -> list[tuple[str, str]]:
+    """What trees were looked at for, and where, whenever a look went on until everything was seen."""
+    noted: list[tuple[str, str]] = []
+    loop_thread = threading.get_ident()
+
+    def note(what: str, look: Look) -> None:
+        if not look.cut:
+            noted.append((what, "loop" if threading.get_ident() == loop_thread else "thread"))
+
+    class Noting(ShimChild):
+        """A child that notes in which threads it is looked at."""
+
+        __slots__ = ()
+
+        def load(self, look: Look | None = None) -> Load:
+            found = super().load(look := look or Look())
+            note("load", look)
+            return found
+
+        def signal_tree(self, number: int, look: Look | None = None, *, partly: bool = True) -> bool:
+            sent = super().signal_tree(number, look := look or Look(), partly=partly)
+            note("signal", look)
+            return sent
+
+    monkeypatch.setattr(spawn, "ShimChild", Noting)
+    return noted
+
+
+async def test_what_a_large_tree_uses_is_never_found_out_on_the_loop(
+    backend: LocalBackend, whole_looks: list[tuple[str, str]]
+) -> None:
+    """Twenty times a second everybody else would wait.  A glance does not do: it misses who is too many."""
+    terms = ProcessTerms(limits=Limits(processes=20))
+    recorder = record(process := await backend.start(sh(f"{LARGE}; wait", terms=terms)))
+    assert process.limits_enforced() == {"processes": "sampled"}
+
+    await recorder.until("closed")
+    await eventually(lambda: backend._looks.busy == 0)
+
+    assert recorder.exit is not None
+    assert (recorder.exit.outcome.kind, recorder.exit.outcome.by) == (Kind.TERMINATED, "limit")
+    assert set(whole_looks) == {("load", "thread")}
+
+
+async def test_a_large_tree_is_never_asked_to_end_on_the_loop(
+    backend: LocalBackend, gate: Gate, whole_looks: list[tuple[str, str]]
+) -> None:
+    """Each process takes several calls of the system, and how many there are is for the command to decide."""
+    process = await backend.start(sh(f"{LARGE}; {gate.report}; wait"))
+    await gate.reached()
+
+    ended = await process.end(grace=3600)
+    await eventually(lambda: backend._looks.busy == 0)
+
+    assert (ended.survivors, process.exit_code) == ((), 128 + signal.SIGTERM)
+    assert whole_looks == [("signal", "thread")]
