@@ -238,13 +238,23 @@ def test_rights_only_grow_further_down(rules: list[Rule], readable: list[str], w
 
 
 def test_weaknesses_are_told_and_older_kernels_have_more() -> None:
-    """Devices until version 5, signals and abstract sockets until version 6."""
-    newest = weaknesses(SCOPES)
+    """Devices until version 5, signals and abstract sockets until version 6.
+
+    Whoever trusts a sandbox has nothing but these sentences to go by.  A number of them says nothing.
+    """
+    newest = [
+        "attributes of files (mode, owner, times, extended attributes) can be changed everywhere",
+        "names and attributes of files can be seen everywhere, and directories be watched",
+        "processes of the host can be seen, and priority and processors of those of the same user be changed",
+        "System V shared memory, semaphores and message queues of the same user can be used",
+        "locks and leases can be held on whatever can be read",
+        "programs can be left in writable places that run with the group of the server (set-gid)",
+    ]
     outside = [
         "processes outside can be sent signals",
         "abstract sockets of the host can be reached if the network is on",
     ]
 
-    assert len(newest) == 6
+    assert weaknesses(SCOPES) == newest
     assert weaknesses(COMMANDS) == [*newest, *outside]
     assert weaknesses(LEAST) == [*newest, "devices that can be read can be given commands (ioctl)", *outside]
