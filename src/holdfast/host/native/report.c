@@ -16,6 +16,7 @@ enum {
     SEND_PAUSE_US = 5000,
 };
 
+/* 0 if it was sent or nobody is there to read it; -1 if it could not be sent for so long that it is given up. */
 static int send_parts(int socket, struct iovec *parts, size_t count)
 {
     struct msghdr message = {.msg_iov = parts, .msg_iovlen = count};
@@ -33,12 +34,6 @@ static struct report report_of(enum news kind, int32_t value, uint32_t detail, c
     if (usage)
         report.user_us = usage->user_us, report.system_us = usage->system_us, report.peak_kib = usage->peak_kib;
     return report;
-}
-
-int send_report(int socket, enum news kind, int32_t value, uint32_t detail, const struct usage *usage)
-{
-    struct report report = report_of(kind, value, detail, usage);
-    return send_parts(socket, &(struct iovec){&report, sizeof report}, 1);
 }
 
 /* The fork server ends the tree of a shim that ends in this way. */

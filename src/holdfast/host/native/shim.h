@@ -80,10 +80,6 @@ void shim_drop(struct shim *shim, uint32_t places);
 
 /* ---- report.c */
 
-/* Sends a report over a socket, with the usage of a tree if there is one.  0 if it was sent or nobody is there to read
- * it; -1 if it could not be sent for so long that it is given up. */
-int send_report(int socket, enum news kind, int32_t value, uint32_t detail, const struct usage *usage);
-
 /* Sends a report.  Ends the shim if that is not possible: a server that never reads of it would wait without end. */
 void shim_report(struct shim *shim, enum news kind, int32_t value, uint32_t detail, const struct usage *usage);
 void shim_report_started(struct shim *shim);

@@ -31,6 +31,14 @@ void ignore_signals(void) { dispose(SIG_IGN); }
 
 void restore_signals(void) { dispose(SIG_DFL); }
 
+void reset_signals(void)
+{
+    enum { SIGNALS = 64, MASK_BYTES = 8 };
+    unsigned long by_default[8] = {0};
+    for (int number = 1; number <= SIGNALS; number++)
+        syscall(SYS_rt_sigaction, number, by_default, NULL, MASK_BYTES);
+}
+
 int64_t now_ms(void)
 {
     struct timespec time;

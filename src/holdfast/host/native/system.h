@@ -17,6 +17,9 @@ enum { EXIT_BROKEN = 3 };
 void ignore_signals(void);
 void restore_signals(void);
 
+/* Sets every signal back to its default, even those that the C library keeps to itself. */
+void reset_signals(void);
+
 /* Milliseconds of a clock that nobody can set. */
 int64_t now_ms(void);
 
