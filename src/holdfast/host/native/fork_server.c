@@ -4,7 +4,8 @@
  * forked.  It is the parent of all shims, and takes over the tree of one that was
  * killed.  Over its socket it is sent one end of a new socket for each shim to make.
  *
- * The same program is also the init of bubblewrap's sandboxes (init.c).
+ * The same program is also the keeper (keeper.c), and the init of bubblewrap's sandboxes
+ * (init.c).
  *
  * usage: fork_server [FILES_SOFT FILES_HARD], with a socket as descriptor 3
  */
@@ -12,6 +13,7 @@
 #define _GNU_SOURCE
 #include "confine.h"
 #include "init.h"
+#include "keeper.h"
 #include "shims.h"
 #include "system.h"
 
@@ -97,6 +99,8 @@ int main(int argc, char **argv)
         return run_init();
     if (argc == 2 && !strcmp(argv[1], "probe"))
         return probe();
+    if (argc > 1 && !strcmp(argv[1], "keep"))
+        return run_keeper(argc, argv);
     if (argc != 1 && argc != LIMIT_WORDS) {
         fprintf(stderr, "usage: fork_server [FILES_SOFT FILES_HARD], with a socket as descriptor 3\n");
         return 2;
