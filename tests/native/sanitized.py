@@ -36,6 +36,9 @@ SAMPLE = (
         f"tests/unit/host/test_fork_server{part}.py"
         for part in ("", "_trees", "_sandbox", "_bubblewrap", "_masks", "_witness")
     ),
+    "tests/unit/host/test_shim_holding.py",
+    "tests/unit/host/test_keeper.py",
+    "tests/unit/host/test_keeper_handover.py",
     "tests/system/test_start.py",
     "tests/system/test_trees.py",
     "tests/system/test_sandbox_guard.py",

@@ -1,4 +1,4 @@
-"""The fork server, for the tests of its messages and of its trees."""
+"""The fork server and the keeper, for the tests of their messages and of trees."""
 
 from __future__ import annotations
 
@@ -14,6 +14,11 @@ from holdfast.host.sandbox.confinement import Confinement, Confiner
 from holdfast.host.shim import PROGRAM
 from holdfast.sandbox import Access, Named, Sandbox, SandboxBackendName, SandboxEntry, Where
 from tests.fakes.fork_server import STARTED, Command, ForkServer
+from tests.fakes.keeper import FakeKeeper, FakeServer
+from tests.fakes.process import nothing_left_open
+
+Begin = Callable[..., FakeKeeper]
+"""Starts a keeper."""
 
 HOST = Path(holdfast.host.__file__).parent
 READ_ALL = SandboxEntry(Named(Where.ROOT), Access.READ)
@@ -93,3 +98,37 @@ def other(fork_server: ForkServer) -> Command:
     bystander = fork_server.command().start("/bin/cat")
     bystander.tells(STARTED)
     return bystander
+
+
+# The keeper.
+
+
+@pytest.fixture
+def begin(compiled: str, tmp_path: Path) -> Iterator[Begin]:
+    """Starts a keeper; afterwards nobody is left of it."""
+    made: list[FakeKeeper] = []
+
+    def start(**options: object) -> FakeKeeper:
+        made.append(FakeKeeper(compiled, tmp_path, **options))  # type: ignore[arg-type]
+        return made[-1]
+
+    with nothing_left_open():
+        yield start
+        for each in made:
+            each.close()
+
+
+@pytest.fixture
+def kept(begin: Begin) -> FakeKeeper:
+    """A keeper whose spare is there."""
+    started = begin()
+    started.spare()
+    return started
+
+
+@pytest.fixture
+def server(kept: FakeKeeper) -> FakeServer:
+    """Its first server, which serves."""
+    first = kept.server()
+    first.rise()
+    return first
