@@ -18,7 +18,7 @@ from contextlib import suppress
 from pathlib import Path
 
 from holdfast.host.keeper import Handover, KeeperOrder, KeptForkServer, receive_handover
-from holdfast.host.orders import News, HeldPlace, Report, StartOrder, StateReport
+from holdfast.host.orders import HeldPlace, News, Report, StartOrder, StateReport
 from holdfast.host.shim import Shim
 from tests.fakes.fork_server import GUARD, until
 

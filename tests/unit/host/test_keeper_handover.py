@@ -10,7 +10,7 @@ from collections.abc import Callable
 
 import pytest
 
-from holdfast.host.orders import News, HeldPlace
+from holdfast.host.orders import HeldPlace, News
 from holdfast.host.shim import Shim
 from tests.fakes.fork_server import GUARD, has_ended, until
 from tests.fakes.keeper import (

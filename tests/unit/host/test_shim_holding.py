@@ -12,10 +12,11 @@ from pathlib import Path
 
 import pytest
 
-from holdfast.host.orders import LOST, News, Place, Report, StartOrder, StateReport
+from holdfast.host.orders import LOST, HeldPlace, News, Report, StartOrder, StateReport
 from holdfast.host.sandbox.confinement import Confinement
 from holdfast.host.shim import ForkServer, Shim
 from tests.fakes.fork_server import GONE, GUARD, has_ended, order, until
+from tests.fakes.keeper import asked, news
 from tests.fakes.process import is_alive, nothing_left_open
 
 # A hang is cut off; nothing here is measured.
@@ -86,9 +87,7 @@ class Held:
 
     def news(self) -> Report:
         """The next report."""
-        while (report := self.shim.receive()) is None:
-            assert select.select([self.shim], [], [], GUARD)[0], "there is no news"
-        return report
+        return news(self.shim)
 
     def told(self, wanted: News) -> Report:
         """The next report, which is of this kind."""
@@ -98,9 +97,7 @@ class Held:
 
     def state(self) -> tuple[StateReport, dict[int, int]]:
         """What the shim answers."""
-        self.shim.ask()
-        while (answer := self.shim.receive_state()) is None:
-            assert select.select([self.shim], [], [], GUARD)[0], "there is no answer"
+        answer = asked(self.shim)
         self._files += answer[1].values()
         return answer
 
@@ -211,13 +208,8 @@ def test_the_shims_own_files_are_its_socket_and_what_it_holds(held: Held) -> Non
     files = {name: os.readlink(f"/proc/{shim}/fd/{name}") for name in os.listdir(f"/proc/{shim}/fd")}
 
     assert [files.pop(name) for name in "012"] == ["/dev/null"] * 3
-    assert sorted(name.split(":")[0] for name in files.values()) == [
-        "/memfd",
-        "pipe",
-        "pipe",
-        "pipe",
-        "socket",
-    ]
+    kinds = sorted(name.split(":")[0] for name in files.values())
+    assert kinds == ["/memfd", *["pipe"] * 3, "socket"]
 
 
 # Ends.
