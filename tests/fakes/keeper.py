@@ -45,7 +45,6 @@ SPARE = """if True:
         limits = None if files == "-" else tuple(map(int, files.split(",")))
         command = [sys.executable, *sys.orig_argv[1:3], place, program, patience, files, cold, cold]
         control = keeper.begin(arena, os.pipe(), limits, command, program=program, patience=float(patience))
-        os.close(arena)
     line = call(b"spare")
     if how == "mute":
         line.recv(1)

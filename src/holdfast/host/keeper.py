@@ -88,7 +88,7 @@ def begin(
         The spare's end of the socket to the keeper, for ``spare_loop``.
 
     Args:
-        arena: Held by the keeper, and handed to each server.
+        arena: Held by the keeper, and handed to each server; closed in the spare.
         stage: The ends of a pipe, the same.
         files_limit: The soft and hard limit of open files for commands, if this process has raised its own.
         command: A program and its arguments by which a spare is started if the first one dies.  It finds its
@@ -111,6 +111,8 @@ def begin(
         raise
     if not pid:
         theirs.close()
+        for fd in (arena, *stage):
+            os.close(fd)  # Servers get them from the keeper.
         os.setsid()  # What a terminal sends is for the keeper.
         return ours
     ours.close()
