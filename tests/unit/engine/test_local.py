@@ -114,9 +114,10 @@ async def test_all_processes_share_one_budget_of_output() -> None:
         assert 0 < busy.retained() <= 200_000
 
         quiet.forget()
-        other = await backend.start(sh("head -c 100000 /dev/zero"))
+        # A bit less: what it says may come in more pieces, which count, too.
+        other = await backend.start(sh("head -c 90000 /dev/zero"))
         await finished(other)
-        assert other.retained() == 100_000
+        assert other.retained() == 90_000
 
 
 async def test_the_budget_is_given_back_by_a_process_that_was_forgotten_in_mid_speech(gate: Gate) -> None:
