@@ -17,7 +17,7 @@ WIDTH = 120
 
 PREFIXES = {
     orders.OrderKind: "ORDER",
-    orders.Place: "PLACE",
+    orders.HeldPlace: "PLACE",
     orders.StartFlag: "START",
     orders.ReleaseFlag: "RELEASE",
     orders.News: "REPORT",
@@ -26,9 +26,6 @@ PREFIXES = {
     orders.StartStage: "STAGE",
 }
 """What the names of the members of each class begin with in C, where all names are in one place."""
-
-TAGS: dict[type, str] = {orders.Place: "held_place"}
-"""The tags of enumerations whose own names mean something else in C."""
 
 STRUCTS = {
     "order": "ORDER_FIELDS",
@@ -69,7 +66,7 @@ def enumeration(kind: type, prefix: str) -> str:
     """An enum in C; news whose value is 0 are never sent, and left out."""
     (node,) = [each for each in TEXTS.body if isinstance(each, ast.ClassDef) and each.name == kind.__name__]
     texts = dict(described(node.body))
-    lines = [comment(ast.get_docstring(node) or ""), f"enum {TAGS.get(kind, snake(kind.__name__))} {{"]
+    lines = [comment(ast.get_docstring(node) or ""), f"enum {snake(kind.__name__)} {{"]
     for name, number in members(kind):
         if number or kind is not orders.News:
             if name in texts:

@@ -16,12 +16,14 @@ import sys
 from collections.abc import Callable
 from typing import Protocol
 
+from holdfast.config import ServerLimits
 from holdfast.dialects.dialect import Endpoint
 from holdfast.dialects.endpoints import AutoEndpoint, Services, find_row
 from holdfast.engine.local import LocalBackend
 from holdfast.errors import HostUnfit
 from holdfast.host.environ import Environment
 from holdfast.host.info import host_info, own_environment
+from holdfast.host.keeper import KeeperOrder, KeptForkServer
 from holdfast.host.limits import find_groups
 from holdfast.host.sandbox.confinement import Confiner
 from holdfast.host.shim import ForkServer, compiled
@@ -37,6 +39,7 @@ from holdfast.wire import websocket as frames
 
 from .options import wants_json
 from .serve_access import BadAccess, make_auth, make_tls
+from .serve_durable import NotDurable, Takeover, be_spare, begin
 from .serve_observation import BadAudit, Observation, make_audit, observe, set_up_logs
 from .serve_options import SANDBOX_AUTO, SANDBOX_OFF, ignored_limits, limit_values, limits_of
 from .streams import open_standard_files
@@ -61,6 +64,22 @@ class ServerAccess:
     tls: ssl.SSLContext | None = None
 
 
+@value
+class ServerPlan:
+    """What a server is put together from: the command line, checked and understood."""
+
+    arguments: argparse.Namespace
+    where: list[Listen]
+    access: ServerAccess
+    limits: ServerLimits
+    files_limit: tuple[int, int] | None
+    """The limits of open files for children, if the server has raised its own."""
+
+    def make_confiner(self) -> Confiner:
+        """Return what enforces sandboxes, and begin to try it out."""
+        return make_confiner(self.arguments.sandbox, self.limits.sandbox.trial_seconds)
+
+
 def serve(arguments: argparse.Namespace) -> int:
     """Run a server until a signal, or the end of standard input if that is served; return the exit code."""
     try:
@@ -74,8 +93,14 @@ def serve(arguments: argparse.Namespace) -> int:
             print(f"Warning: {sentence}", file=sys.stderr)
         files_limit = _raise_files_limit()
         set_up_logs(arguments)
-        return _run(arguments, where, files_limit, ServerAccess(auth, tls))
-    except (BadListen, BadAccess, BadAudit, HostUnfit) as bad:
+        plan = ServerPlan(arguments, where, ServerAccess(auth, tls), limits_of(arguments), files_limit)
+        control = begin(arguments.durability, where, plan.limits.engine, files_limit)
+        if control is None:
+            return _run(plan, None)
+        return be_spare(
+            control, plan.make_confiner, lambda takeover: _run(plan, takeover), plan.limits.engine
+        )
+    except (BadListen, BadAccess, BadAudit, HostUnfit, NotDurable) as bad:
         # In the format of other servers of this protocol.
         print(f"Error: {bad}", file=sys.stderr)
         return _FAILED
@@ -90,23 +115,30 @@ def _raise_files_limit() -> tuple[int, int] | None:
     return soft, hard
 
 
-def _run(
-    arguments: argparse.Namespace,
-    where: list[Listen],
-    files_limit: tuple[int, int] | None,
-    access: ServerAccess,
-) -> int:
-    fork_server = ForkServer(files_limit=files_limit)
-    # Both of these start programs, which get ready while we go on.
-    fork_server.prepare()
-    confiner = make_confiner(arguments.sandbox, limits_of(arguments).sandbox.trial_seconds)
-    spawner = Spawner(Environment(own_environment()), fork_server, groups=find_groups(), confiner=confiner)
+def _run(plan: ServerPlan, takeover: Takeover | None) -> int:
+    """Run one server, alone or as the keeper's."""
+    if takeover is None:
+        fork_server: ForkServer = ForkServer(files_limit=plan.files_limit)
+        # Both of these start programs, which get ready while we go on.
+        fork_server.prepare()
+        confiner, groups = plan.make_confiner(), find_groups()
+    elif takeover.inheritance is None:
+        fork_server = takeover.fork_server
+        fork_server.prepare()
+        confiner, groups = plan.make_confiner(), find_groups(takeover.keeper)
+    else:
+        fork_server = takeover.fork_server
+        confiner, groups = takeover.inheritance.confiner, takeover.inheritance.groups.renewed()
+    spawner = Spawner(Environment(own_environment()), fork_server, groups=groups, confiner=confiner)
     poller = Poller()
     with asyncio.Runner(loop_factory=lambda: asyncio.SelectorEventLoop(poller.selector())) as runner:
         if os.getpid() == 1:
             # As the first process of a container we have to reap the orphans of others, too.
             runner.get_loop().add_signal_handler(signal.SIGCHLD, fork_server.adopt)
-        return runner.run(_serve(arguments, where, access, spawner, poller))
+        code = runner.run(_serve(plan, spawner, poller, takeover))
+    if takeover is not None:
+        takeover.fork_server.stop(code)
+    return code
 
 
 def make_confiner(choice: str, patience: float) -> Confiner:
@@ -140,24 +172,20 @@ class RunningServer:
             self.audit.close()
 
 
-async def _serve(
-    arguments: argparse.Namespace, where: list[Listen], access: ServerAccess, spawner: Spawner, poller: Poller
-) -> int:
+async def _serve(plan: ServerPlan, spawner: Spawner, poller: Poller, takeover: Takeover | None) -> int:
     loop = asyncio.get_running_loop()
-    stop = asyncio.Event()
+    stop, code = asyncio.Event(), 0
     for number in _STOP_SIGNALS:
         loop.add_signal_handler(number, stop.set)
-    running = _put_together(arguments, access, spawner, poller, loop, stop.set)
+    running = _put_together(plan, spawner, poller, loop, stop.set, takeover)
+    if takeover is not None:
+        loop.add_reader(takeover.fork_server, _obey, takeover.fork_server, stop.set, running)
     # Now, before there is any client: an object that is frozen while it lives is never collected.
     gc.freeze()
     try:
         # Otherwise the first client that asks about sandboxes would have to wait, and others with it.
         await running.backend.ready()
-        for listen in where:
-            url = await running.server.listen(listen)
-            if listen != Stdio():
-                # If standard output carries the protocol, it must carry nothing else.
-                _announce(url, arguments, to_stderr=Stdio() in where)
+        await _listen(plan, running.server, takeover)
         loop.call_later(_SETTLE / 5, lambda: running.backend.info)
         loop.call_later(_SETTLE, _settle)
         MemoryTrimmer(running.backend, loop)
@@ -167,19 +195,48 @@ async def _serve(
             # A second signal must not interrupt the stop.
             loop.remove_signal_handler(number)
             signal.signal(number, signal.SIG_IGN)
+        if takeover is not None:
+            loop.remove_reader(takeover.fork_server)
+            code = _FAILED if takeover.fork_server.is_lost else 0
         await running.stop()
-    return 0
+    return code
+
+
+def _obey(keeper: KeptForkServer, stop: Callable[[], None], running: RunningServer) -> None:
+    """Do what the keeper says, or stop because it is gone."""
+    match keeper.receive():
+        case KeeperOrder.HANGUP if running.audit is not None:
+            running.audit.reopen()
+        case KeeperOrder.TERMINATE | KeeperOrder.LOST:
+            stop()
+
+
+async def _listen(plan: ServerPlan, server: Server, takeover: Takeover | None) -> None:
+    """Serve the listeners of the server before, and open those that it had not opened."""
+    adopted = () if takeover is None else takeover.handover.listeners
+    for url, fd in adopted:
+        server.adopt(url, fd)
+    for listen in plan.where[len(adopted) :]:
+        url = await server.listen(listen)
+        if takeover is not None:
+            # Before anybody knows the URL, so that it stays the same.
+            takeover.fork_server.listen(*server.sockets()[-1])
+        if listen != Stdio():
+            # If standard output carries the protocol, it must carry nothing else.
+            _announce(url, plan.arguments, to_stderr=Stdio() in plan.where)
+    if takeover is not None:
+        takeover.fork_server.ready()
 
 
 def _put_together(
-    arguments: argparse.Namespace,
-    access: ServerAccess,
+    plan: ServerPlan,
     spawner: Spawner,
     poller: Poller,
     loop: asyncio.AbstractEventLoop,
     stop: Callable[[], None],
+    takeover: Takeover | None,
 ) -> RunningServer:
-    limits = limits_of(arguments)
+    arguments, access, limits = plan.arguments, plan.access, plan.limits
     observation = observe(arguments, loop, poller.stalls)
     telemetry = observation.telemetry
     audit = make_audit(arguments, failed=telemetry.audit_failed)
@@ -197,7 +254,10 @@ def _put_together(
         sandbox_limits=limits.sandbox,
         audit=audit,
         telemetry=telemetry,
+        store=None if takeover is None else takeover.store,
     )
+    if takeover is not None:
+        backend.recover(takeover.handover.shims, spawner)
     services = Services(backend, loop, telemetry, limits)
     row = find_row(arguments.endpoint)
     if row is None:

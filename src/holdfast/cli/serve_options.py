@@ -23,6 +23,9 @@ CLOCK_SKEW = 30
 SANDBOX_AUTO, SANDBOX_OFF = "auto", "off"
 """Choices of ``--sandbox`` beside the names of sandbox backends."""
 
+DURABILITY_AUTO, DURABILITY_ON, DURABILITY_OFF = "auto", "on", "off"
+"""Choices of ``--durability``."""
+
 GONE_LIMITS = {"connection.frame_bytes": "one frame may be as large as one message, connection.message_bytes"}
 """Limits of the version before: accepted with a warning, which says why they are gone, and ignored."""
 
@@ -77,6 +80,13 @@ def configure(parser: Parser) -> None:
         choices=(SANDBOX_AUTO, *(row.name for row in SANDBOX_BACKENDS), SANDBOX_OFF),
         default=SANDBOX_AUTO,
         help="what keeps sandboxes; auto takes the best that works here, off refuses them (default: auto)",
+    )
+    parser.add_argument(
+        "--durability",
+        choices=(DURABILITY_AUTO, DURABILITY_ON, DURABILITY_OFF),
+        default=DURABILITY_AUTO,
+        help="whether processes of the exec endpoint outlive a crash of the server; auto: where the host can"
+        " do it and nobody is served on standard input (default: auto)",
     )
     _add_limit(parser)
     _add_app(parser)

@@ -15,7 +15,7 @@ from holdfast.value import replace
 from . import tree
 from .holding import Ends, Pulse, holders, pulse
 from .limits import NO_LIMITS, EnforcedLimits, Group
-from .orders import News, Place, Report, StateReport
+from .orders import HeldPlace, News, Report, StateReport
 from .shim import NO_SHIM, Shim
 from .tree import Look
 
@@ -105,11 +105,11 @@ class ShimChild:
 
     def hold_input(self, cursor: int) -> None:
         """Have the shim hold the descriptor whose offset says how far the input was written."""
-        self._shim.hold(Place.STDIN_CURSOR, cursor)
+        self._shim.hold(HeldPlace.STDIN_CURSOR, cursor)
 
     def drop_input(self) -> None:
         """Have the shim close its copy of standard input, without which the command sees no end of it."""
-        self._shim.drop((Place.STDIN, Place.STDIN_CURSOR))
+        self._shim.drop((HeldPlace.STDIN, HeldPlace.STDIN_CURSOR))
 
     def fileno(self) -> int:
         """Return the socket to the shim, which is readable when a report has come."""

@@ -17,7 +17,6 @@ from __future__ import annotations
 import contextlib
 import errno
 import os
-import signal
 import socket
 import struct
 from array import array
@@ -137,26 +136,42 @@ def join() -> socket.socket | None:
     return socket.socket(fileno=int(number))
 
 
-def spare_loop(control: socket.socket, make_server: Callable[[socket.socket], int]) -> int:
+def spare_loop(
+    control: socket.socket,
+    make_server: Callable[[socket.socket], int],
+    prepare: Callable[[], None] = lambda: None,
+) -> int:
     """Be the spare until the keeper is gone: fork a server whenever the keeper asks for one.
 
     Returns twice: in the spare with 0, when the keeper has gone, and in each server with what ``make_server``
     has returned there for its socket to the keeper.  The caller ends with that as exit code.
+
+    ``prepare`` is called in the spare once the first server was forked, which should not wait for it.
     """
-    before = signal.signal(signal.SIGCHLD, signal.SIG_IGN)  # So that nobody has to wait for the servers.
+    is_prepared = False
     try:
         control.send(b"R")
         while True:
             message, files = _receive(control, 1)
+            _reap()
             if message[:1] != b"F" or not files:
                 continue
             if (server := _fork(control, files[0])) is not None:
                 break
+            if not is_prepared:
+                is_prepared = True
+                prepare()
     except ConnectionError:
         return 0
-    signal.signal(signal.SIGCHLD, before)
     control.close()
     return make_server(server)
+
+
+def _reap() -> None:
+    """Reap the servers that have ended: the keeper asks for another one as soon as one has."""
+    with contextlib.suppress(ChildProcessError):
+        while os.waitpid(-1, os.WNOHANG)[0]:
+            pass
 
 
 def _fork(control: socket.socket, end: int) -> socket.socket | None:
@@ -238,6 +253,8 @@ class KeptForkServer(ForkServer):
         super().__init__()
         self._socket = self._control = control
         self._idle += shims
+        self.is_lost = False
+        """Whether the keeper is gone."""
 
     def fileno(self) -> int:
         """Return the socket to the keeper, which is readable when ``receive`` has something to return."""
@@ -246,11 +263,13 @@ class KeptForkServer(ForkServer):
     def receive(self) -> KeeperOrder | None:
         """Return what the keeper orders; None if there is nothing."""
         try:
-            return KeeperOrder(self._control.recv(1))
+            order = KeeperOrder(self._control.recv(1))
         except ConnectionError:
-            return KeeperOrder.LOST
+            order = KeeperOrder.LOST
         except (OSError, ValueError):
             return None  # There is nothing, or a newer keeper knows more.
+        self.is_lost = order is KeeperOrder.LOST
+        return order
 
     def open(self) -> None:
         """Do nothing: the keeper runs, or this server ends."""

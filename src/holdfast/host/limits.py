@@ -113,11 +113,20 @@ class Group:
 class Groups:
     """Makes control groups below our own."""
 
-    def __init__(self, roots: dict[str, str]) -> None:
-        """``roots`` has, for each controller, the directory in which groups can be made."""
+    def __init__(self, roots: dict[str, str], owner: int | None = None) -> None:
+        """
+        Args:
+            roots: For each controller, the directory in which groups can be made.
+            owner: The pid of the process with which the groups end; by default this one.
+        """
         self._roots = roots
-        self._prefix = f"{_owner()}{os.urandom(4).hex()}-"
+        self._owner = owner
+        self._prefix = f"{_owner(owner)}{os.urandom(4).hex()}-"
         self._numbers = itertools.count()
+
+    def renewed(self) -> Groups:
+        """Return an object that makes groups in the same places, and none that this one has made."""
+        return Groups(self._roots, self._owner)
 
     @property
     def controllers(self) -> frozenset[str]:
@@ -170,8 +179,11 @@ def _set(path: str, files: Sequence[str], value: int, limits: Limits) -> None:
         raise FileNotFoundError(path)
 
 
-def find_groups() -> Groups:
-    """Find the controllers for which groups can be made on this host, by making one of each."""
+def find_groups(owner: int | None = None) -> Groups:
+    """Find the controllers for which groups can be made on this host, by making one of each.
+
+    ``owner`` is the pid of the process with which the groups end; by default this one.
+    """
     roots: dict[str, str] = {}
     with contextlib.suppress(OSError):
         mounts = _mounts()
@@ -185,7 +197,7 @@ def find_groups() -> Groups:
                         root = _usable(controller, mount.folder(path))
                         if root is not None:
                             roots[controller] = root
-    return Groups(roots)
+    return Groups(roots, owner)
 
 
 @value
@@ -235,13 +247,13 @@ def _usable(controller: str, root: str) -> str | None:
     return root if usable else None
 
 
-def _owner() -> str:
+def _owner(pid: int | None = None) -> str:
     """How the names of our groups begin: others can tell from it whether we live.
 
     A pid means something only to those who are in the same PID namespace.  Servers of several containers
     may have the same groups above them, and must not take each other for gone.
     """
-    return f"{_PREFIX}{_namespace()}-{os.getpid()}-"
+    return f"{_PREFIX}{_namespace()}-{pid or os.getpid()}-"
 
 
 def _namespace() -> int:

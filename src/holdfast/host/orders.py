@@ -70,7 +70,7 @@ class OrderKind:
     """The server has died: kill the whole tree of a command that has no key."""
 
 
-class Place:
+class HeldPlace:
     """What a descriptor is to the server that a shim holds for it.
 
     All but CURSOR belong to the command, and are closed when the shim is free again.

@@ -11,7 +11,7 @@ from holdfast.model import UNLIMITED, Limits, Stream
 from holdfast.value import value
 
 from .limits import NO_LIMITS, EnforcedLimits
-from .orders import Place, Report
+from .orders import HeldPlace, Report
 from .shim import Shim
 
 
@@ -48,20 +48,22 @@ class Holding(Protocol):
 def places_of(
     shim: Shim, stdin: int | None, outputs: tuple[tuple[Stream, int], ...], holding: Holding
 ) -> dict[int, int]:
-    """Return what a shim is to hold for the next server, by ``Place``."""
-    holds = {(Place.STDERR if stream is Stream.STDERR else Place.STDOUT): fd for stream, fd in outputs}
+    """Return what a shim is to hold for the next server, by ``HeldPlace``."""
+    holds = {
+        (HeldPlace.STDERR if stream is Stream.STDERR else HeldPlace.STDOUT): fd for stream, fd in outputs
+    }
     if stdin is not None and outputs[0][0] is not Stream.PTY:  # A terminal is held once for both ways.
-        holds[Place.STDIN] = stdin
+        holds[HeldPlace.STDIN] = stdin
     if shim.cursor is None:
         shim.cursor = holding.open_cursor()
-        holds[Place.CURSOR] = shim.cursor
+        holds[HeldPlace.CURSOR] = shim.cursor
     return holds
 
 
 def files_of(files: Mapping[int, int]) -> tuple[int | None, tuple[tuple[Stream, int], ...]]:
     """Return our ends of the child's stdin and outputs, from what its shim holds."""
-    out, err = files.get(Place.STDOUT), files.get(Place.STDERR)
-    stdin = files.get(Place.STDIN)
+    out, err = files.get(HeldPlace.STDOUT), files.get(HeldPlace.STDERR)
+    stdin = files.get(HeldPlace.STDIN)
     if out is not None and os.isatty(out):
         return os.dup(out), ((Stream.PTY, out),)
     found = ((Stream.STDOUT, out), (Stream.STDERR, err))

@@ -25,7 +25,7 @@ from .orders import (
     PLACES_MOST,
     REPORT_MOST,
     VERSION,
-    Place,
+    HeldPlace,
     Report,
     StartOrder,
     StateReport,
@@ -79,7 +79,7 @@ class Shim:
         self._socket = end
         self._asked = 0
         self.cursor: int | None = None
-        """Our copy of what the shim holds in ``Place.CURSOR``, over all its commands; ``close`` closes it."""
+        """Our copy of what the shim holds in ``HeldPlace.CURSOR``; ``close`` closes it."""
 
     def fileno(self) -> int:
         """Return the socket, which is readable when a report has come."""
@@ -100,7 +100,7 @@ class Shim:
 
         Args:
             files: The standard files of the command, or one terminal for all three; the caller closes them.
-            holds: What the shim is to hold for the next server, by ``Place``; the caller keeps its own.
+            holds: What the shim is to hold for the next server, by ``HeldPlace``; the caller keeps its own.
 
         Raises:
             OSError: The order cannot be sent, for want of memory or descriptors.
@@ -152,7 +152,7 @@ class Shim:
         self._send(ask(self._asked))
 
     def receive_state(self) -> tuple[StateReport, dict[int, int]] | None:
-        """Return the answer to ``ask``, with what the shim holds, by ``Place``; None if it has not come.
+        """Return the answer to ``ask``, with what the shim holds, by ``HeldPlace``; None if it has not come.
 
         The caller owns these descriptors.  The cursor is not among them: it is in ``cursor``.  Reports from
         before the answer, which another server did not read, are dropped.  After it ``receive`` returns what
@@ -179,7 +179,7 @@ class Shim:
                 if flags & socket.MSG_CTRUNC or len(files) != len(state.places):
                     raise OSError(errno.EMFILE, os.strerror(errno.EMFILE))
                 held = dict(zip(state.places, files, strict=True))
-                self._keep_cursor(held.pop(Place.CURSOR, None))
+                self._keep_cursor(held.pop(HeldPlace.CURSOR, None))
                 return state, held
 
     def _keep_cursor(self, cursor: int | None) -> None:

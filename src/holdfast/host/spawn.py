@@ -185,7 +185,7 @@ class Spawner:
         """Return the child of a shim whose command another server has ordered.
 
         Args:
-            files: What the shim holds of the command, by ``Place``; whoever takes the child closes it.
+            files: What the shim holds of the command, by ``HeldPlace``; whoever takes the child closes it.
             facts: What was told to ``Holding.begin``.
         """
         stdin, outputs = files_of(files)

@@ -23,7 +23,7 @@ from holdfast.value import replace
 
 from .channel import Channel
 from .connection import Connection
-from .listen import BadListen, Listen, Stdio, TcpListen, UnixListen, check_exposure
+from .listen import BadListen, Listen, Stdio, TcpListen, UnixListen, check_exposure, parse_listen
 from .observers import observers_of
 from .routes import Routes
 from .stdio import StdioChannel
@@ -67,7 +67,7 @@ class Server:
         self._tls = tls
         self._audit = audit
         self._on_idle = on_idle
-        self._listeners: list[Listener] = []
+        self._listeners: list[tuple[str, Listener]] = []
         self._paths: list[str] = []
         self._connections: set[Connection] = set()
         self._channels: set[WebSocketChannel | TlsProtocol] = set()
@@ -112,6 +112,21 @@ class Server:
         _log.info("listening on %s", url, extra={"url": url})
         return url
 
+    def adopt(self, url: str, fd: int) -> None:
+        """Serve a listening socket that another server has opened, for which ``listen`` returned ``url``."""
+        where, sock = parse_listen(url), socket.socket(fileno=fd)
+        if isinstance(where, UnixListen):
+            self._paths.append(where.path)
+            self._add(url, sock, self._unix_routes)
+        else:
+            assert isinstance(where, TcpListen)
+            self._add(url, sock, self._routes, self._tls if where.tls else None)
+        _log.info("listening on %s again", url, extra={"url": url})
+
+    def sockets(self) -> list[tuple[str, int]]:
+        """The URL and the listening socket of each listener."""
+        return [(url, listener.fileno()) for url, listener in self._listeners]
+
     def _listen_tcp(self, where: TcpListen) -> str:
         if where.tls and self._tls is None:
             raise BadListen(f"{where.url} needs a certificate")
@@ -120,8 +135,10 @@ class Server:
         sock.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         if family == socket.AF_INET6:
             sock.setsockopt(socket.IPPROTO_IPV6, socket.IPV6_V6ONLY, 1)
-        self._bind(sock, (where.host, where.port), where.url, self._routes, self._tls if where.tls else None)
-        return TcpListen(where.host, sock.getsockname()[1], where.tls).url
+        _bind(sock, (where.host, where.port), where.url)
+        url = TcpListen(where.host, sock.getsockname()[1], where.tls).url
+        self._add(url, sock, self._routes, self._tls if where.tls else None)
+        return url
 
     def _listen_unix(self, path: str) -> str:
         """A socket that only our own user can reach; a stale one is replaced, a live one is not."""
@@ -133,29 +150,21 @@ class Server:
         umask = os.umask(0o177)
         try:
             sock = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
-            # Whoever can open it is our own user, or root: a token would say no more.
-            routes = replace(self._routes, refuse_origin=False, auth=None)
-            self._bind(sock, path, f"unix://{path}", routes)
+            _bind(sock, path, f"unix://{path}")
         finally:
             os.umask(umask)
         self._paths.append(path)
+        self._add(f"unix://{path}", sock, self._unix_routes)
         return f"unix://{path}"
 
-    def _bind(
-        self,
-        sock: socket.socket,
-        address: object,
-        url: str,
-        routes: Routes,
-        tls: ssl.SSLContext | None = None,
-    ) -> None:
-        try:
-            sock.bind(address)  # type: ignore[arg-type]  # Which kind of address depends on the family.
-            sock.listen(_BACKLOG)
-        except OSError as error:
-            sock.close()
-            raise BadListen(f"cannot listen on {url}: {error.strerror or error}") from error
-        self._listeners.append(Listener(sock, lambda: self._accept(routes, tls), self._poller))
+    @property
+    def _unix_routes(self) -> Routes:
+        # Whoever can open it is our own user, or root: a token would say no more.
+        return replace(self._routes, refuse_origin=False, auth=None)
+
+    def _add(self, url: str, sock: socket.socket, routes: Routes, tls: ssl.SSLContext | None = None) -> None:
+        listener = Listener(sock, lambda: self._accept(routes, tls), self._poller)
+        self._listeners.append((url, listener))
 
     async def _serve_stdio(self) -> str:
         if self._stdio is not None:
@@ -276,7 +285,7 @@ class Server:
     async def stop(self) -> None:
         """Listen no more and send everybody away, with a word why."""
         _log.info("the server stops", extra={"connections": len(self._connections)})
-        for listener in self._listeners:
+        for _, listener in self._listeners:
             listener.close()
         for path in self._paths:
             with contextlib.suppress(FileNotFoundError):
@@ -293,6 +302,15 @@ class Server:
             task.cancel()
         if self._exchanges:
             await asyncio.wait(self._exchanges)
+
+
+def _bind(sock: socket.socket, address: object, url: str) -> None:
+    try:
+        sock.bind(address)  # type: ignore[arg-type]  # Which kind of address depends on the family.
+        sock.listen(_BACKLOG)
+    except OSError as error:
+        sock.close()
+        raise BadListen(f"cannot listen on {url}: {error.strerror or error}") from error
 
 
 def _answers(path: str) -> bool:

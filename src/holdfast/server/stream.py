@@ -286,6 +286,9 @@ class Listener:
         self._resting = False
         poller.add(sock.fileno(), self)
 
+    def fileno(self) -> int:
+        return self._socket.fileno()
+
     def on_ready(self, events: int) -> None:
         """Implements ``poller.Source``."""
         for _ in range(self._MOST):

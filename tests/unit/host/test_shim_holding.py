@@ -67,10 +67,10 @@ class Held:
             key=key,
         )
         ours = {
-            Place.CURSOR: self.cursor,
-            Place.STDERR: self.stderr,
-            Place.STDIN: self.stdin,
-            Place.STDOUT: self.stdout,
+            HeldPlace.CURSOR: self.cursor,
+            HeldPlace.STDERR: self.stderr,
+            HeldPlace.STDIN: self.stdin,
+            HeldPlace.STDOUT: self.stdout,
         }
         self.shim.start(command, [theirs_in, theirs_out, theirs_err], ours if held else {})
         for fd in (theirs_in, theirs_out, theirs_err):
@@ -126,7 +126,7 @@ def read(fd: int) -> bytes:
     return os.read(fd, 65536)
 
 
-PIPES = (Place.STDIN, Place.STDOUT, Place.STDERR)
+PIPES = (HeldPlace.STDIN, HeldPlace.STDOUT, HeldPlace.STDERR)
 
 
 # A server that dies.
@@ -144,14 +144,14 @@ def test_the_next_server_gets_what_the_last_one_had(held: Held, padding: int) ->
 
     assert (state.pid, state.shim, state.key) == (started.value, started.shim, KEY)
     assert (state.released, state.killed) == (False, False)
-    assert state.places == (*PIPES, Place.CURSOR)
+    assert state.places == (*PIPES, HeldPlace.CURSOR)
     assert tuple(files) == PIPES
     assert held.shim.cursor is not None
     assert os.lseek(held.shim.cursor, 0, os.SEEK_CUR) == 7
     assert held.told(News.STARTED) == started
-    os.write(files[Place.STDIN], b"again\n")
-    assert read(files[Place.STDOUT]) == b"out again\n"
-    assert read(files[Place.STDERR]) == b"err again\n"
+    os.write(files[HeldPlace.STDIN], b"again\n")
+    assert read(files[HeldPlace.STDOUT]) == b"out again\n"
+    assert read(files[HeldPlace.STDERR]) == b"err again\n"
 
 
 def test_what_the_last_server_did_not_read_is_dropped_and_told_again(held: Held) -> None:
@@ -194,7 +194,7 @@ def test_a_shim_without_a_command_has_its_cursor_only(held: Held) -> None:
     held.die()
     state, files = held.state()
 
-    assert (state.pid, state.key, state.places, files) == (0, 0, (Place.CURSOR,), {})
+    assert (state.pid, state.key, state.places, files) == (0, 0, (HeldPlace.CURSOR,), {})
     assert held.shim.cursor is not None
     assert os.pread(held.shim.cursor, 4, 0) == b"0123"
     assert held.shim.is_waiting()
@@ -227,8 +227,8 @@ def test_an_exit_is_told_again_until_the_command_is_released(held: Held) -> None
         assert (state.pid, state.key, state.released) == (started.value, KEY, False)
         assert [held.told(News.STARTED), held.told(News.EXITED)] == [started, exited]
     assert (exited.value, exited.by_signal, exited.alone) == (signal.SIGTERM, True, True)
-    assert read(files[Place.STDOUT]) == b"last\n"
-    assert read(files[Place.STDOUT]) == b""
+    assert read(files[HeldPlace.STDOUT]) == b"last\n"
+    assert read(files[HeldPlace.STDOUT]) == b""
 
 
 def test_what_a_leftover_wrote_is_there_for_the_next_server(held: Held) -> None:
@@ -246,10 +246,10 @@ def test_what_a_leftover_wrote_is_there_for_the_next_server(held: Held) -> None:
 
     assert (state.pid, state.key, state.released) == (started.value, KEY, True)
     assert [held.news() for _ in range(3)] == [started, exited, empty]
-    assert read(files[Place.STDOUT]) == b"leftover\n"
+    assert read(files[HeldPlace.STDOUT]) == b"leftover\n"
     held.shim.release()
     state, files = held.state()
-    assert (state.pid, state.key, state.places) == (0, 0, (Place.CURSOR,))
+    assert (state.pid, state.key, state.places) == (0, 0, (HeldPlace.CURSOR,))
 
 
 def test_a_signal_after_the_end_hits_nobody(held: Held) -> None:
@@ -354,8 +354,8 @@ def test_a_command_with_a_key_goes_on_without_a_server(held: Held) -> None:
     state, files = held.state()
 
     assert not state.killed
-    os.write(files[Place.STDIN], b"alive\n")
-    assert read(files[Place.STDOUT]) == b"alive\n"
+    os.write(files[HeldPlace.STDIN], b"alive\n")
+    assert read(files[HeldPlace.STDOUT]) == b"alive\n"
 
 
 def test_a_shim_without_a_command_stays_when_the_server_is_gone(held: Held) -> None:
@@ -400,10 +400,10 @@ def test_standard_input_ends_when_the_shim_drops_it_too(held: Held) -> None:
     held.told(News.STARTED)
     os.close(held.stdin)
     held._files.remove(held.stdin)
-    held.shim.drop([Place.STDIN])
+    held.shim.drop([HeldPlace.STDIN])
 
     assert read(held.stdout) == b"end\n"
-    assert held.state()[0].places == (Place.STDOUT, Place.STDERR, Place.CURSOR)
+    assert held.state()[0].places == (HeldPlace.STDOUT, HeldPlace.STDERR, HeldPlace.CURSOR)
 
 
 def test_what_is_held_later_takes_the_place_of_what_was_there(held: Held) -> None:
@@ -412,21 +412,21 @@ def test_what_is_held_later_takes_the_place_of_what_was_there(held: Held) -> Non
     first, second = held.file(), held.file()
     os.lseek(second, 3, os.SEEK_SET)
 
-    held.shim.hold(Place.STDIN_CURSOR, first)
-    held.shim.hold(Place.STDIN_CURSOR, second)
+    held.shim.hold(HeldPlace.STDIN_CURSOR, first)
+    held.shim.hold(HeldPlace.STDIN_CURSOR, second)
 
     state, files = held.state()
-    assert state.places == (*PIPES, Place.CURSOR, Place.STDIN_CURSOR)
-    assert os.lseek(files[Place.STDIN_CURSOR], 0, os.SEEK_CUR) == 3
+    assert state.places == (*PIPES, HeldPlace.CURSOR, HeldPlace.STDIN_CURSOR)
+    assert os.lseek(files[HeldPlace.STDIN_CURSOR], 0, os.SEEK_CUR) == 3
 
 
 def test_without_a_command_only_a_cursor_can_be_held(held: Held) -> None:
     """Anything else belongs to a command that is over."""
-    held.shim.hold(Place.STDOUT, held.cursor)
-    held.shim.hold(Place.CURSOR, held.cursor)
+    held.shim.hold(HeldPlace.STDOUT, held.cursor)
+    held.shim.hold(HeldPlace.CURSOR, held.cursor)
     held.shim.hold(99, held.cursor)
 
-    assert held.state()[0].places == (Place.CURSOR,)
+    assert held.state()[0].places == (HeldPlace.CURSOR,)
 
 
 def test_a_place_that_there_is_not_ends_the_shim(held: Held) -> None:

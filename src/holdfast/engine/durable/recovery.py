@@ -25,7 +25,7 @@ from holdfast.engine.recorder import AccountOf, EngineParts, Recorder, Regainer
 from holdfast.engine.ring import RingSnapshot
 from holdfast.errors import LimitReached
 from holdfast.host.arena import Arena, Damaged
-from holdfast.host.orders import Place, StateReport
+from holdfast.host.orders import HeldPlace, StateReport
 from holdfast.host.shim import Shim
 from holdfast.model import Cause, Exit, Spec
 from holdfast.principal import Identity
@@ -182,7 +182,7 @@ class _Recovery:
         ring = DurableRing.recover(record, ring_at, limit=MIB, chunks=limits.retained_chunks, budget=budget)
         end, drain_at = (None, None) if record.end is None else unpack_end(record.end)
         cause = None if record.cause is None else unpack_cause(record.cause)
-        input_at = -1 if claim is None else claim.files.pop(Place.STDIN_CURSOR, -1)
+        input_at = -1 if claim is None else claim.files.pop(HeldPlace.STDIN_CURSOR, -1)
         recorder = RecoveringRecorder(self._records, facts, record, input_at)
         child = _Nobody(record.pid) if claim is None else self._claims.child(claim, facts)
         recorder.resume(child, ring, drain_at)
