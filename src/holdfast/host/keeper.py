@@ -17,6 +17,7 @@ from __future__ import annotations
 import contextlib
 import errno
 import os
+import select
 import socket
 import struct
 from array import array
@@ -41,6 +42,9 @@ PATIENCE = 10.0
 _HELLO = struct.Struct("<BxxxIQII")
 _PID = struct.Struct("<i")
 _CODE = struct.Struct("<i")
+
+_SETTLED = 1.0
+"""Seconds after the start of a server at which it is assumed to go on running."""
 
 _BATCH = 200
 """The most shims in one message."""
@@ -146,25 +150,34 @@ def spare_loop(
     Returns twice: in the spare with 0, when the keeper has gone, and in each server with what ``make_server``
     has returned there for its socket to the keeper.  The caller ends with that as exit code.
 
-    ``prepare`` is called in the spare once the first server was forked, which should not wait for it.
+    ``prepare`` is called in the spare once, some time after the first server was forked: that should not have
+    to share the processor with it, and many servers do not live for so long.
     """
-    is_prepared = False
+    is_prepared, has_forked = False, False
     try:
         control.send(b"R")
         while True:
+            if has_forked and not is_prepared and not _has_news(control, _SETTLED):
+                is_prepared = True
+                prepare()
             message, files = _receive(control, 1)
             _reap()
             if message[:1] != b"F" or not files:
                 continue
             if (server := _fork(control, files[0])) is not None:
                 break
-            if not is_prepared:
-                is_prepared = True
-                prepare()
+            has_forked = True
     except ConnectionError:
         return 0
     control.close()
     return make_server(server)
+
+
+def _has_news(control: socket.socket, seconds: float) -> bool:
+    """Whether the keeper says something within so many seconds."""
+    poll = select.poll()
+    poll.register(control, select.POLLIN)
+    return bool(poll.poll(seconds * 1000))
 
 
 def _reap() -> None:
