@@ -19,7 +19,9 @@ import os
 import struct
 import time
 import zlib
-from collections.abc import Container, Iterator
+from collections.abc import Iterator
+from collections.abc import Set as AbstractSet
+from itertools import compress
 
 from holdfast.errors import LimitReached
 
@@ -371,12 +373,17 @@ class Arena:
     # After a restart.
 
     def slots(self) -> Iterator[int]:
-        """The places of all slots, used or free."""
-        for number, kind in enumerate(bytes(self._table)):
-            if kind == SLOT:
-                yield from range(number << SHIFT, (number + 1) << SHIFT, SIZES[SLOT])
+        """The places of all slots whose first word is not 0."""
+        table, size = bytes(self._table), SIZES[SLOT]
+        number = table.find(SLOT)
+        while number >= 0:
+            start, end = number << SHIFT, (number + 1) << SHIFT
+            yield from compress(
+                range(start, end, size), self.words[start >> 3 : end >> 3 : size >> 3].tolist()
+            )
+            number = table.find(SLOT, number + 1)
 
-    def rebuild(self, named: Container[int]) -> None:
+    def rebuild(self, named: AbstractSet[int]) -> None:
         """Make the lists of what is free: everything that begins at no place of ``named``."""
         for blocks in self._open:
             blocks.clear()
@@ -393,9 +400,9 @@ class Arena:
                 self._rebuild_block(number, kind, named)
         self.rebuilt = True
 
-    def _rebuild_block(self, number: int, kind: int, named: Container[int]) -> None:
+    def _rebuild_block(self, number: int, kind: int, named: AbstractSet[int]) -> None:
         start, size = number << SHIFT, SIZES[kind]
-        free = [at for at in range(start + BLOCK_SIZE - size, start - 1, -size) if at not in named]
+        free = sorted(set(range(start, start + BLOCK_SIZE, size)) - named, reverse=True)
         if len(free) * size == BLOCK_SIZE:
             if kind == BLOCK and len(self._warm) < _WARM:
                 self._warm.append(start)

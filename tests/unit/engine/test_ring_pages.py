@@ -2,16 +2,28 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+
 import pytest
 
 from holdfast.engine.ring import Budget, Ring, is_news, page
 from holdfast.model import Chunk, Exit, Gap, Kind, Outcome, Stream
+from tests.fakes.durable import RingMaker, ring_makers
 
 END = Exit(0, Outcome(Kind.EXIT, 0))
 
 
+maker: list[RingMaker] = [Ring]
+
+
+@pytest.fixture(params=["memory", "arena"], autouse=True)
+def _form(request: pytest.FixtureRequest) -> Iterator[None]:
+    with ring_makers(request.param) as maker[0]:
+        yield
+
+
 def ring(*sizes: int, limit: int = 100) -> Ring:
-    made = Ring(limit=limit, chunks=100, budget=Budget(10**6))
+    made = maker[0](limit=limit, chunks=100, budget=Budget(10**6))
     for number, size in enumerate(sizes, 1):
         made.append(Chunk(number, Stream.STDOUT, bytes(size)))
     return made

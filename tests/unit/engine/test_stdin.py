@@ -10,15 +10,26 @@ from contextlib import contextmanager
 import pytest
 
 from holdfast.config import EngineLimits
-from holdfast.engine.stdin import Stdin
 from holdfast.model import WriteStatus
 from holdfast.poller import Poller
+from tests.fakes.durable import StdinMaker, stdin_makers
 from tests.fakes.process import PATIENCE, eventually
 
 ACCEPTED, CLOSED = WriteStatus.ACCEPTED, WriteStatus.STDIN_CLOSED
 
 FILL = b"f" * (1 << 20)
 """More than a pipe takes."""
+
+
+maker: list[StdinMaker] = []
+
+
+@pytest.fixture(params=["memory", "arena"], autouse=True)
+def _form(request: pytest.FixtureRequest) -> Iterator[None]:
+    """Every test here is about both: whoever writes cannot tell where input waits."""
+    with stdin_makers(request.param) as made:
+        maker[:] = [made]
+        yield
 
 
 class Pipe:
@@ -31,7 +42,7 @@ class Pipe:
         os.set_blocking(self.reader, False)
         self._poller = Poller()
         self._poller.attach(loop)
-        self.stdin = Stdin(writer, loop=loop, poller=self._poller, limits=limits)
+        self.stdin = maker[0](writer, loop, self._poller, limits)
 
     async def take(self, count: int) -> bytes:
         """Read so many bytes, as they come."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 
 from holdfast.config import EngineLimits
-from tests.unit.engine.test_stdin import piped
+from tests.unit.engine.test_stdin import _form, piped  # noqa: F401 (for both forms)
 
 
 async def test_the_identifiers_that_are_remembered_are_bounded_in_bytes_too() -> None:

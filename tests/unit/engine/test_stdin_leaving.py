@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from holdfast.config import EngineLimits
 from holdfast.model import WriteStatus
-from tests.unit.engine.test_stdin import FILL, piped, start
+from tests.unit.engine.test_stdin import FILL, _form, piped, start  # noqa: F401 (for both forms)
 
 
 async def test_bytes_of_a_call_that_is_dropped_while_it_waits_are_not_written() -> None:

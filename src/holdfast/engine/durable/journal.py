@@ -92,7 +92,7 @@ class Journal:
         return self.table + (number & self.mask) * layout.WRITE_SIZE
 
     def read(self, number: int) -> Write:
-        """An entry that was committed and is not overwritten.
+        """An entry that was committed and is not overwritten; its bytes are gone once the child has them.
 
         Raises:
             Damaged: It cannot be one.
@@ -102,10 +102,6 @@ class Journal:
         length, flags, size = layout.read_write_word(arena.words[(place >> 3) + 1])
         if size > layout.IDENTIFIER_MOST or (flags & WriteFlag.END and length):
             raise Damaged(f"entry {number} of a journal is none")
-        if length:
-            cell, room = arena.cell_of(at)
-            if arena.kind_of(cell) not in (LENT_CELL, LENT_BLOCK) or at + length > cell + room:
-                raise Damaged(f"entry {number} of a journal has no bytes")
         return Write(at, length, flags, arena.map[place + 16 : place + 16 + size])
 
     def remembered(self) -> range:
@@ -235,6 +231,47 @@ def cells_of_journal(arena: Arena, slot: int) -> Sequence[int]:
     return (journal.table, *cells_with_bytes(arena, journal, words[slot + layout.IN_TAIL]))
 
 
+@value
+class Rest:
+    """What of a journal the child was not given."""
+
+    tail: int
+    """Entries that it was given."""
+    at: int
+    """The place of the next byte."""
+    left: int
+    """Bytes of the entry with that place."""
+    queued: int
+    """Bytes in all."""
+    ends: tuple[int, ...]
+    """For each write: how many entries there are up to its end."""
+
+
+def rest_of(journal: Journal, tail: int, reached: int) -> Rest:
+    """What the child was not given when the cursor stood at ``reached``.
+
+    Raises:
+        Damaged: There are no such entries.
+    """
+    at = left = queued = 0
+    ends: list[int] = []
+    for number in range(tail, journal.count):
+        write = journal.read(number)
+        given = 0
+        if number == tail:
+            if write.at <= reached <= write.at + write.length:
+                given = reached - write.at
+            if not write.length or given == write.length:
+                tail += 1
+                continue
+            at, left = write.at + given, write.length - given
+        queued += write.length - given
+        if write.flags & WriteFlag.MORE and ends:
+            ends.pop()
+        ends.append(number + 1)
+    return Rest(tail, at, left, queued, tuple(ends))
+
+
 def cells_with_bytes(arena: Arena, journal: Journal, tail: int) -> list[int]:
     """The cells and blocks with bytes that the child was not given, oldest first.
 
@@ -243,5 +280,13 @@ def cells_with_bytes(arena: Arena, journal: Journal, tail: int) -> list[int]:
     """
     if not 0 <= journal.count - tail <= journal.mask + 1:
         raise Damaged(f"a journal has {journal.count} entries, and {tail} of them were written")
-    writes = (journal.read(number) for number in range(tail, journal.count))
-    return list(dict.fromkeys(arena.cell_of(write.at)[0] for write in writes if write.length))
+    found: dict[int, None] = {}
+    for number in range(tail, journal.count):
+        write = journal.read(number)
+        if not write.length:
+            continue
+        cell, size = arena.cell_of(write.at)
+        if arena.kind_of(cell) not in (LENT_CELL, LENT_BLOCK) or write.at + write.length > cell + size:
+            raise Damaged(f"entry {number} of a journal has no bytes")
+        found[cell] = None
+    return list(found)

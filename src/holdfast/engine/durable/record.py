@@ -332,8 +332,6 @@ class Records:
         """
         arena, named, found = self.arena, dict[int, int](), list[Record]()
         for at in arena.slots():
-            if not arena.words[at >> 3]:
-                continue
             record = Record(arena, at >> 3)
             try:
                 own = record.check()
@@ -346,7 +344,7 @@ class Records:
                 own = [at]
             named |= dict.fromkeys(own, at)
             found.append(record)
-        arena.rebuild(named)
+        arena.rebuild(set(named))
         self._forget_damaged_facts(found)
         processes = [each for each in found if arena.words[each.slot] != SlotState.LEDGER]
         self._empty_stage(processes)

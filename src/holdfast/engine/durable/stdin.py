@@ -25,7 +25,7 @@ from holdfast.model import WriteStatus
 from holdfast.poller import WRITABLE, Poller
 
 from . import layout
-from .journal import Journal, cells_with_bytes
+from .journal import Journal, cells_with_bytes, rest_of
 from .layout import InputFlag, WriteFlag
 
 if TYPE_CHECKING:
@@ -430,28 +430,13 @@ class DurableStdin(Stdin):
         self._remember_as(identifier, size)
 
     def _go_on(self) -> None:
-        journal, words = self._journal, self._words
-        reached = os.lseek(self._cursor, 0, os.SEEK_CUR)
-        ends: list[int] = []
-        for number in range(self._tail, journal.count):
-            write = journal.read(number)
-            given = 0
-            if number == self._tail:
-                if write.length and write.at <= reached <= write.at + write.length:
-                    given = reached - write.at
-                if given == write.length:
-                    self._tail = words[self._tail_word] = number + 1
-                    continue
-                self._left = write.length - given
-                self._at = os.lseek(self._cursor, write.at + given, os.SEEK_SET)
-            self._queued += write.length - given
-            if write.flags & WriteFlag.MORE and ends:
-                ends.pop()
-            ends.append(number + 1)
+        journal = self._journal
+        rest = rest_of(journal, self._tail, os.lseek(self._cursor, 0, os.SEEK_CUR))
+        self._tail = self._words[self._tail_word] = rest.tail  # Before the cursor says less than this.
+        # If everything is given, what it stands in is nobody's any more, and may be used for a later entry.
+        self._at = os.lseek(self._cursor, rest.at if rest.ends else _NOWHERE, os.SEEK_SET)
+        self._left, self._queued = rest.left, rest.queued
         journal.cells = cells_with_bytes(self._record.arena, journal, self._tail)
-        if ends:
-            self._ends = deque(ends)
+        if rest.ends:
+            self._ends = deque(rest.ends)
             self._flush()
-        else:
-            # What it stands in is nobody's any more, and may become the place of another entry.
-            self._at = os.lseek(self._cursor, _NOWHERE, os.SEEK_SET)

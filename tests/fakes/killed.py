@@ -1,0 +1,538 @@
+"""A server that is killed before any one of its bytecodes, those after it, and the ledger of what was said.
+
+The parent holds what a shim would hold: the pipes, the terminal, the cursors.  A child is the server: it
+takes output, gives input, records the end, and tells its parent what it would tell a client.  A trace
+function kills it before a given bytecode of the modules that record.  The next child recovers and goes on.
+
+``python -m tests.fakes.killed SCRIPT START STEP [AGAIN]`` kills before every STEP-th bytecode from START on;
+with AGAIN, a seed, each time once more in the recovery.  It prints what came of it as JSON.
+"""
+
+from __future__ import annotations
+
+import array
+import asyncio
+import fcntl
+import gc
+import json
+import marshal
+import os
+import pty
+import random
+import select
+import signal
+import socket
+import struct
+import sys
+import termios
+import traceback
+import tty
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack
+from dataclasses import dataclass, field
+from functools import lru_cache
+from types import FrameType
+from typing import Any
+
+from holdfast.config import EngineLimits
+from holdfast.engine import durable
+from holdfast.engine.durable.layout import HEAD, INLINE, POSITION_SHIFT, SlotState
+from holdfast.engine.durable.record import Record, Records
+from holdfast.engine.durable.ring import DurableRing
+from holdfast.engine.durable.stdin import DurableStdin
+from holdfast.engine.ring import PIECE, Budget
+from holdfast.host import arena as arenas
+from holdfast.host.arena import Arena
+from holdfast.model import Chunk, Stream, WriteStatus
+from holdfast.poller import Poller
+
+_FILES = (arenas.__file__, os.path.dirname(durable.__file__) + os.sep)
+_FRAME = struct.Struct("<I")
+_F_SETPIPE_SZ = 1031
+_SIZE = 1 << 28
+_FIRST_CELL = 3 << arenas.SHIFT
+"""Behind the blocks of the table, of the facts and of the slots."""
+_END = b"code 7"
+_BOTH = (Stream.STDOUT, Stream.STDERR)
+
+LOOP = asyncio.new_event_loop()
+
+
+@dataclass
+class Script:
+    """What the child says and is given."""
+
+    pipes: tuple[int, ...] = ()
+    """Bytes in each pipe, which are of the two streams by turns."""
+    late: tuple[int, ...] = ()
+    """The same, after the exit."""
+    terminal: int = 0
+    writes: tuple[int, ...] = ()
+    before: int = 0
+    """Chunks of one byte that were said before anybody is killed."""
+    writes_before: int = 0
+    limit: int = 1 << 30
+    is_stale: bool = False
+    """Whether an earlier command has left the cursor in what becomes the first cell."""
+
+
+SCRIPTS = {
+    # Cells, blocks, both streams, the first growth of the index, a terminal, writes of all sizes.
+    "life": Script(
+        pipes=(13, 3000, 80, 1300, 270_000, 9, 2000, 40),
+        late=(5, 70),
+        terminal=3000,
+        writes=(10, 3000, 3000, 9000, 270_000, 7),
+    ),
+    "stale": Script(pipes=(13, 5000, 80), writes=(10,), is_stale=True),
+    # Everything but the newest is dropped, block by block.
+    "drops": Script(pipes=(60_000, 3000, 200_000, 100, 140_000, 30, 65_000), limit=70_000),
+    "cell": Script(pipes=(3, 4, 5, 6), before=30),
+    "directory": Script(pipes=(3, 4, 5), before=254, writes=(5, 6, 7, 8), writes_before=61),
+    "segments": Script(pipes=(3, 4, 5, 6, 7), before=16_381, limit=100),
+}
+
+
+@lru_cache(maxsize=256)
+def content(what: str, size: int) -> bytes:
+    """Bytes that are nowhere the same."""
+    return random.Random(what).randbytes(size)  # noqa: S311 (the same in every process)
+
+
+# The parent.
+
+
+@dataclass
+class Shim:
+    """What outlives every server, and what the child at the other ends wrote and read."""
+
+    script: Script
+    stack: ExitStack
+    cursors: list[int] = field(default_factory=list)
+    read: bytes = b""
+    servers: int = 0
+    has_ended: bool = False
+    """Whether everything was reported, and what follows is only to be forgotten."""
+
+    def __post_init__(self) -> None:
+        own = self.own
+        self.arena = own(arenas.create(_SIZE))
+        out, into = arenas.create_stage()
+        self.stage = own(out), own(into)
+        self.cursor = own(os.open(f"/proc/self/fd/{self.arena}", os.O_RDWR))
+        if self.script.is_stale:
+            os.lseek(self.cursor, _FIRST_CELL + 2000, os.SEEK_SET)
+        sizes = (*self.script.pipes, *self.script.late)
+        self.pipes = [self._filled(content(f"pipe {number}", size)) for number, size in enumerate(sizes)]
+        self.prologue = own(self._pipe()[0])
+        self.terminal, self.peer = map(own, pty.openpty())
+        tty.setraw(self.peer)
+        os.set_blocking(self.terminal, False)
+        os.write(self.peer, content("terminal", self.script.terminal))
+        while self._waiting(self.terminal) < self.script.terminal:
+            select.select([self.terminal], [], [])
+        self.stdin_out, self.stdin_in = map(own, os.pipe())
+        os.set_blocking(self.stdin_out, False)
+        ours, theirs = socket.socketpair()
+        self.orders, self.server_end = self.stack.enter_context(ours), self.stack.enter_context(theirs)
+        self.orders.setblocking(False)
+
+    def own(self, fd: int) -> int:
+        self.stack.callback(os.close, fd)
+        return fd
+
+    def _pipe(self) -> tuple[int, int]:
+        out, into = os.pipe()
+        self.into = into
+        self.own(into)
+        return out, into
+
+    def _filled(self, data: bytes) -> int:
+        out, into = os.pipe()
+        fcntl.fcntl(into, _F_SETPIPE_SZ, 1 << 20)
+        os.write(into, data)
+        os.close(into)
+        os.set_blocking(out, False)
+        return self.own(out)
+
+    @staticmethod
+    def _waiting(fd: int) -> int:
+        count = array.array("i", [0])
+        fcntl.ioctl(fd, termios.FIONREAD, count)
+        return count[0]
+
+    def run(self, kill_at: int) -> tuple[bool, list[Any]]:
+        """Run one server, which is killed before that bytecode, if it is not 0; what it told before."""
+        out, into = os.pipe()
+        pid = os.fork()
+        if not pid:
+            try:
+                os.close(out)
+                serve(self, into, kill_at)
+                os._exit(0)
+            except BaseException:  # noqa: BLE001 (it must not go on as its parent)
+                traceback.print_exc()
+                os._exit(3)
+        os.close(into)
+        told = b""
+        ends = [out, self.stdin_out]
+        while out in ends:
+            ready, _, _ = select.select(ends, [], [])
+            if out in ready:
+                piece = os.read(out, 1 << 20)
+                told += piece
+                if not piece:
+                    ends.remove(out)
+            if self.stdin_out in ready and not self._read():
+                ends.remove(self.stdin_out)
+        os.close(out)
+        _, status = os.waitpid(pid, 0)
+        while self._read():
+            pass
+        self._hear()
+        if os.WIFEXITED(status) and os.WEXITSTATUS(status):
+            raise RuntimeError("a server failed")
+        return os.WIFSIGNALED(status), list(_frames(told))
+
+    def _read(self) -> bool:
+        try:
+            piece = os.read(self.stdin_out, 1 << 20)
+        except BlockingIOError:
+            return False
+        self.read += piece
+        return bool(piece)
+
+    def _hear(self) -> None:
+        """Hold the cursor that a server has sent, or drop it."""
+        while True:
+            try:
+                data, fds, _, _ = socket.recv_fds(self.orders, 1, 1)
+            except BlockingIOError:
+                return
+            if data == b"H":
+                self.cursors = [self.own(fd) for fd in fds]
+            else:
+                self.cursors = []
+
+
+def _frames(told: bytes) -> Iterator[Any]:
+    while len(told) >= _FRAME.size:
+        (size,) = _FRAME.unpack_from(told)
+        if len(told) < _FRAME.size + size:
+            return
+        yield marshal.loads(told[_FRAME.size : _FRAME.size + size])  # noqa: S302 (our own child's)
+        told = told[_FRAME.size + size :]
+
+
+# The child.
+
+
+def kill_before(number: int) -> list[int]:
+    """Kill this process before the bytecode of that number; return a list whose last item counts them."""
+    count = [0]
+
+    def each(frame: FrameType, event: str, _: Any) -> Callable[..., Any]:
+        if event == "opcode":
+            count[0] += 1
+            if count[0] == number:
+                os.kill(os.getpid(), signal.SIGKILL)
+        return each
+
+    def begin(frame: FrameType, event: str, _: Any) -> Callable[..., Any] | None:
+        if not frame.f_code.co_filename.startswith(_FILES):
+            return None
+        frame.f_trace_opcodes, frame.f_trace_lines = True, False
+        return each
+
+    sys.settrace(begin)
+    return count
+
+
+class Server:
+    """What a server does with one process, from wherever an earlier one was killed."""
+
+    def __init__(self, shim: Shim, told: int) -> None:
+        self._shim = shim
+        self._told = told
+        self.budget = Budget(1 << 40, PIECE)
+        self.arena = Arena(shim.arena, shim.stage, limit=1 << 30)
+        self.records = Records(self.arena)
+
+    def tell(self, *facts: Any) -> None:
+        data = marshal.dumps(facts)
+        data = _FRAME.pack(len(data)) + data
+        while data:
+            data = data[os.write(self._told, data) :]
+
+    def tell_chunks(self, chunks: list[Chunk]) -> None:
+        for chunk in chunks:
+            self.tell("chunk", chunk.seq, chunk.stream.value, chunk.data)
+
+    def open(self) -> bool:
+        """Find the record, or open one; whether there was one."""
+        found = self.records.scan()
+        assert not any(record.damaged for record in found), [record.damaged for record in found]
+        assert len(found) <= 1
+        if not found:
+            self.record = self.records.open(b"facts" * 100)
+            self._begin(self.record)
+            self.record.started(4711, 2.5)
+            return False
+        (self.record,) = found
+        if self.record.state is SlotState.STARTING:
+            self.record.started(4711, 2.5)
+        shim, limit = self._shim, self._shim.script.limit
+        before = self.arena.words[self.record.slot + HEAD]
+        self.ring = DurableRing.recover(
+            self.record, os.dup(shim.cursor), limit=limit, chunks=50_000, budget=self.budget
+        )
+        self.tell("adopted", self.arena.words[self.record.slot + HEAD] - before)
+        self.tell_chunks(self.ring.after(0))
+        cursor = os.dup(shim.cursors[0]) if shim.cursors else -1
+        self.stdin = DurableStdin.recover(self.record, self._stdin(), cursor, **self._means())
+        return True
+
+    def _begin(self, record: Record) -> None:
+        shim = self._shim
+        self.ring = DurableRing(
+            record, os.dup(shim.cursor), limit=shim.script.limit, chunks=50_000, budget=self.budget
+        )
+        self.stdin = DurableStdin(record, self._stdin(), **self._means())
+
+    def _stdin(self) -> int:
+        return os.dup(self._shim.stdin_in)
+
+    def _means(self) -> dict[str, Any]:
+        orders = self._shim.server_end
+        return {
+            "loop": LOOP,
+            "poller": Poller(),
+            "limits": EngineLimits(),
+            "hold": lambda fd: socket.send_fds(orders, [b"H"], [fd]),
+            "drop": lambda: orders.send(b"D"),
+        }
+
+    def take(self, fd: int, stream: Stream) -> bool:
+        data = self.ring.take(fd, stream)
+        if not data:
+            return False
+        chunk = Chunk(self.ring.next_seq - 1, stream, data)
+        self.ring.append(chunk)
+        self.tell_chunks([chunk])
+        return True
+
+    def write(self, number: int, size: int) -> None:
+        status = self.stdin.try_write(content(f"write {number}", size), f"id {number}")
+        assert status is WriteStatus.ACCEPTED, status
+        while self.stdin._ends and not self.stdin.closed:
+            select.select([], [self._shim.stdin_in], [])
+            self.stdin.on_ready()
+
+    def prologue(self) -> None:
+        shim, script = self._shim, self._shim.script
+        for _ in range(script.before):
+            os.write(shim.into, b".")
+            assert self.take(shim.prologue, Stream.STDOUT)
+        for number in range(script.writes_before):
+            self.write(-number, 1)
+
+    def live(self) -> None:
+        """Everything, in one order; what was done before is found to be done."""
+        shim, script = self._shim, self._shim.script
+        count = len(script.pipes)
+        writes = list(enumerate(script.writes, 1))
+        for number, fd in enumerate(shim.pipes[:count]):
+            while self.take(fd, _BOTH[number % 2]):
+                pass
+            assert not script.is_stale or self.ring.after(0)[0].seq != 1 or self._is_in_first_cell()
+            if writes and not self.record.exit_seq:
+                self.write(*writes.pop(0))
+        for number, size in writes:
+            self.write(number, size)
+        if script.terminal:
+            while self.take(shim.terminal, Stream.PTY):
+                pass
+        if script.writes:
+            assert self.stdin.finish(write_id="end") is WriteStatus.ACCEPTED
+        self.end()
+        for number, fd in enumerate(shim.pipes[count:]):
+            while self.take(fd, _BOTH[number % 2]):
+                pass
+        if not self.record.closed_seq:
+            self.record.closed(self.ring.next_seq, 9.5)
+
+    def _is_in_first_cell(self) -> bool:
+        position = self.arena.words[self.record.slot + INLINE] >> POSITION_SHIFT
+        return position == _FIRST_CELL
+
+    def end(self) -> None:
+        record = self.record
+        if record.cause is None:
+            record.ending(b"because", 3.0)
+        if not record.exit_seq:
+            record.exited(self.ring.next_seq, b"?", 9.0)
+        if record.end != _END:
+            record.amend(_END)
+        self.stdin.close()
+
+    def report(self) -> None:
+        record, ring = self.record, self.ring
+        facts = record.facts, record.cause, record.end, record.pid, record.started_at, record.kill_at
+        self.tell(
+            "end", facts, record.exit_seq, record.closed_seq, ring.next_seq, self.budget.used == ring.cost
+        )
+
+    def forget(self) -> None:
+        number = self.records.ledger.put(b"small")
+        self.records.ledger.change(number, b"large" * 100)
+        self.stdin.close()
+        self.ring.close()
+        assert self.budget.used == 0
+        self.record.stray()
+        self.record.forget()
+        self.remove_facts()
+
+    def remove_facts(self) -> None:
+        for number, data in list(self.records.ledger.items()):
+            assert data in (b"small", b"large" * 100)
+            self.records.ledger.remove(number)
+
+    def clean_up(self) -> None:
+        """Forget what an earlier server has not forgotten in the middle of that."""
+        for record in self.records.scan():
+            assert not record.damaged, record.damaged
+            if record.state is not SlotState.STRAY:
+                cursor = os.dup(self._shim.cursor)
+                DurableRing.recover(record, cursor, limit=1, chunks=9, budget=self.budget).close()
+            record.forget()
+        self.remove_facts()
+
+
+def serve(shim: Shim, told: int, kill_at: int) -> None:
+    """Be a server until the end, or until killed."""
+    server = Server(shim, told)
+    script = shim.script
+    has_prologue = bool(script.before or script.writes_before) and not shim.servers
+    if has_prologue:
+        server.open()
+        server.prologue()
+    count = kill_before(kill_at) if kill_at else [0]
+    if shim.has_ended:
+        server.clean_up()
+    else:
+        if not has_prologue:
+            server.open()
+        server.live()
+        server.report()
+        server.forget()
+    sys.settrace(None)
+    left = Records(Arena(shim.arena, shim.stage, limit=1 << 30))
+    records = left.scan()
+    server.tell("left", len(records), len(list(left.ledger.items())), server.arena.used, count[0])
+
+
+# The ledger.
+
+
+@dataclass
+class Ledger:
+    """What clients were told by all servers together."""
+
+    script: Script
+    chunks: dict[int, tuple[str, bytes]] = field(default_factory=dict)
+    adopted: int = 0
+    end: tuple[Any, ...] = ()
+    left: tuple[Any, ...] = ()
+    wrong: list[str] = field(default_factory=list)
+
+    def hear(self, told: list[Any]) -> None:
+        for kind, *facts in told:
+            if kind == "chunk":
+                seq, *chunk = facts
+                if self.chunks.setdefault(seq, tuple(chunk)) != tuple(chunk):
+                    self.wrong.append(f"chunk {seq} is another one than before")
+            elif kind == "adopted":
+                self.adopted += facts[0]
+            elif kind == "end":
+                self.end = tuple(facts)
+            else:
+                self.left = tuple(facts)
+
+    def check(self, read: bytes) -> list[str]:
+        """What is wrong, in words."""
+        for what, found, expected in self._figures(read):
+            if found != expected:
+                self.wrong.append(f"{what}: {_short(found)} instead of {_short(expected)}")
+        return self.wrong
+
+    def _figures(self, read: bytes) -> Iterator[tuple[str, object, object]]:
+        script = self.script
+        said = {stream: bytearray() for stream in ("stdout", "stderr", "pty")}
+        for _, (stream, piece) in sorted(self.chunks.items()):
+            said[stream] += piece
+        expected = {"stdout": bytearray(b"." * script.before), "stderr": bytearray()}
+        expected["pty"] = bytearray(content("terminal", script.terminal))
+        for part, first in ((script.pipes, 0), (script.late, len(script.pipes))):
+            for number, size in enumerate(part):
+                expected[_BOTH[number % 2].value] += content(f"pipe {first + number}", size)
+        for stream, data in expected.items():
+            yield stream, bytes(said[stream]), bytes(data)
+        facts, exit_seq, closed_seq, next_seq, is_counted = self.end or ((), 0, 0, 0, False)
+        numbers = [seq for seq in range(1, len(self.chunks) + 2) if seq != exit_seq]
+        yield "numbers", sorted(self.chunks), numbers
+        late = {seq for seq, (_, data) in self.chunks.items() if seq > exit_seq}
+        yield "numbers behind the exit", bool(late), bool(script.late)
+        yield "close and next", (closed_seq, next_seq), (len(self.chunks) + 2, len(self.chunks) + 3)
+        yield "facts", facts, (b"facts" * 100, b"because", _END, 4711, 2.5, 3.0)
+        yield "budget", is_counted, True
+        writes = [content(f"write {-number}", 1) for number in range(script.writes_before)]
+        writes += [content(f"write {number}", size) for number, size in enumerate(script.writes, 1)]
+        yield "stdin", read, b"".join(writes)
+        yield "left", self.left[:2], (0, 0)
+        yield "memory", self.left[2] < 9 << 20 if self.left else None, True
+
+
+def _short(found: object) -> str:
+    return f"{len(found)} bytes" if isinstance(found, bytes) else repr(found)[:200]
+
+
+def play(script: Script, *kills: int) -> tuple[int, Ledger]:
+    """Kill servers before these bytecodes, one after the other; how many were killed, and the ledger."""
+    killed = 0
+    with ExitStack() as stack:
+        shim, ledger = Shim(script, stack), Ledger(script)
+        for kill_at in (*kills, 0):
+            was_killed, told = shim.run(kill_at)
+            shim.servers += 1
+            ledger.hear(told)
+            shim.has_ended = bool(ledger.end)
+            killed += was_killed
+            if not was_killed:
+                break
+        ledger.check(shim.read)
+    return killed, ledger
+
+
+def main(name: str, start: int, step: int, again: int | None = None) -> None:
+    """Kill before one bytecode after the other until a server is through before its turn comes."""
+    gc.freeze()
+    # The same wherever the bytecodes of the first server end, so that a failure can be repeated.
+    dice = random.Random(again)  # noqa: S311
+    script, number = SCRIPTS[name], start
+    kills = adopted = 0
+    wrong: list[str] = []
+    while True:
+        second = [] if again is None else [dice.randrange(1, 4000)]
+        killed, ledger = play(script, number, *second)
+        kills += killed
+        adopted += bool(ledger.adopted)
+        wrong += [f"{number} {second}: {each}" for each in ledger.wrong]
+        if not killed:
+            break
+        number += step
+    result = {"script": name, "bytecodes": ledger.left[3], "kills": kills, "adopted": adopted, "wrong": wrong}
+    print(json.dumps(result))
+
+
+if __name__ == "__main__":
+    main(sys.argv[1], *map(int, sys.argv[2:]))
