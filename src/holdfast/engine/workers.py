@@ -115,6 +115,9 @@ class Workers:
         except BaseException:
             self._give_up(job, future)
             raise
+        finally:
+            # An error leads to this frame, and the future to the error: nobody would free them at once.
+            del job, future
 
     def _give_up(self, job: _Job[T], future: asyncio.Future[T]) -> None:
         """Nobody waits any more, or the call has failed."""

@@ -377,6 +377,9 @@ class Calls:
         # Without an effect on one that was answered.
         for observer in self.observers:
             observer.dropped(call)
+        # A task that was cancelled keeps the exception, which leads to this call by way of the frames it
+        # went through.  A circle is freed when somebody looks for it, and may hold a message of 64 MiB.
+        call.task = None
 
     def _release(self, name: str | None) -> None:
         """The start is over: handle what waited for it, in order."""

@@ -22,6 +22,10 @@ class Rest(Coroutine[Any, Any, T]):
 
     As a task's coroutine it has begun, unlike others: if the task is cancelled before its first
     step, the coroutine is told so where it waits, and cleans up.
+
+    What is waited for is let go of before the coroutine goes on, and so is an error once it was
+    passed on.  An error that gets out leads to the frames here; if they led back to it, directly or
+    by a future that holds it, everything on the way would stay until somebody looks for circles.
     """
 
     __slots__ = ("_coroutine", "_waiting")
@@ -32,6 +36,7 @@ class Rest(Coroutine[Any, Any, T]):
 
     def __await__(self) -> Generator[Any, Any, T]:
         coroutine, waiting = self._coroutine, self._waiting
+        self._waiting = _ASKED
         while True:
             try:
                 value = yield waiting
@@ -43,11 +48,14 @@ class Rest(Coroutine[Any, Any, T]):
                 value = error
             else:
                 step = coroutine.send
+            waiting = None
             try:
                 waiting = step(value)
             except StopIteration as stop:
                 result: T = stop.value
                 return result
+            finally:
+                value = None
 
     # Implements ``Coroutine``, as a task uses it.
 
@@ -57,7 +65,10 @@ class Rest(Coroutine[Any, Any, T]):
 
     def throw(self, *error: Any) -> Any:
         self._waiting = _ASKED
-        return self._coroutine.throw(*error)
+        try:
+            return self._coroutine.throw(*error)
+        finally:
+            del error
 
     def close(self) -> None:
         self._coroutine.close()

@@ -80,7 +80,9 @@ class Archive:
     def _evict(self, closed: tuple[ProcessScope, Entry] | ArchivedEntry) -> None:
         """The time of an ended process is over."""
         if not isinstance(closed, ArchivedEntry):
-            self._forget(*closed)
+            home, entry = closed
+            if home.find(entry.name) is entry:  # Otherwise its session has ended.
+                self._forget(home, entry)
             return
         session = self._sessions.get(closed.key)
         if session is not None and session.find(closed.name) is closed:

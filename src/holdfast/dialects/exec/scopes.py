@@ -18,6 +18,7 @@ from collections import OrderedDict, deque
 from collections.abc import Iterator
 from heapq import heappop, heappush
 from typing import Generic, TypeVar
+from weakref import proxy
 
 from holdfast.backend import HostedBackend, HostedProcess, Ledger, NoLedger, Valve
 from holdfast.config import SessionLimits
@@ -120,7 +121,8 @@ class SharedProcesses(ProcessScope):
 
     def __init__(self, tenant: Tenant, limits: SessionLimits) -> None:
         super().__init__(
-            tenant,
+            # It is the tenant's own, and must not keep it: whoever uses the one has the other.
+            proxy(tenant),
             limit=limits.kept_names,
             most_bytes=limits.name_bytes,
             what="kept processes",
@@ -161,7 +163,7 @@ class SharedProcesses(ProcessScope):
 class Tenant:
     """The clients of one principal, their sessions, and the processes that they share."""
 
-    __slots__ = ("backend", "clients", "identity", "sessions", "shared")
+    __slots__ = ("__weakref__", "backend", "clients", "identity", "sessions", "shared")
 
     def __init__(self, identity: Identity, backend: HostedBackend, limits: SessionLimits) -> None:
         self.identity = identity

@@ -202,10 +202,13 @@ class ExecState:
         for entry in home:
             if isinstance(entry, Starting):
                 entry.cancel()
-            elif isinstance(entry, ArchivedEntry):
+                continue
+            if isinstance(entry, ArchivedEntry):
                 self._archive.restore(home, entry).forget()
             else:
                 entry.forget(Leftovers.END)
+            # It knows its scope: as long as that knows it, too, neither is freed before somebody looks.
+            home.release(entry.name)
         self.tenants.tidy(home.tenant)
 
     def close(self) -> None:

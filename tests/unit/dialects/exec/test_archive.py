@@ -159,3 +159,14 @@ async def test_a_session_that_ends_in_the_first_second_leaves_nothing_to_pack() 
 
     assert ("forget", Leftovers.END) in process.calls
     assert past.calls == []
+
+
+async def test_one_that_cannot_be_packed_is_forgotten_once_with_its_session() -> None:
+    """The queue of those who are due still knows it, and its name may be another's by then."""
+    scene, process, _ = await ended(packed=None)
+    scene.loop.move(1.5)
+
+    await scene.call("session/close")
+    scene.loop.move(60.0)
+
+    assert [call for call in process.calls if call[0] == "forget"] == [("forget", Leftovers.END)]
