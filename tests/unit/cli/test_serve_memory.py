@@ -76,7 +76,7 @@ def test_what_few_processes_have_left_is_given_back(scene: Scene) -> None:
     assert scene.size == 30 * MIB
     assert scene.given == [101, 107]
     scene.look(200)
-    assert (scene.given, scene.collections) == ([101, 107], 0)
+    assert (scene.given, scene.collections) == ([101, 107], 1)
 
 
 def test_memory_that_is_in_use_is_looked_at_now_and_then(scene: Scene) -> None:
@@ -110,6 +110,22 @@ def test_after_a_burst_the_collector_is_asked_first(scene: Scene) -> None:
     scene.look(200)
 
     assert len(scene.given) == 5
+
+
+def test_much_memory_is_a_reason_to_ask_the_collector(scene: Scene) -> None:
+    """A circle of few objects may hold hundreds of mebibytes; nothing else would have them looked for."""
+    scene.size += 255 * MIB
+    scene.look(60)
+    below = scene.collections
+    scene.size += MIB
+    scene.look(60)
+    above = scene.collections
+    scene.look(600)
+    steady = scene.collections
+    scene.size += 256 * MIB
+    scene.look(60)
+
+    assert (below, above, steady, scene.collections) == (0, 1, 1, 2), "once for each time that it has grown"
 
 
 def test_the_least_that_was_ever_needed_is_what_counts(scene: Scene) -> None:
