@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Callable, Coroutine, Iterator
 from http import HTTPStatus
+from time import monotonic
 from typing import TYPE_CHECKING, Any
 
 from holdfast.config import ConnectionLimits
@@ -34,6 +35,7 @@ class HttpPhase:
         "_task",
         "_timer",
         "_transport",
+        "_turn",
     )
 
     def __init__(
@@ -57,6 +59,7 @@ class HttpPhase:
         self._is_served = False
         self._exchange: HttpExchange | None = None
         self._task: asyncio.Task[None] | None = None
+        self._turn: asyncio.Handle | None = None
         self._timer = loop.call_later(limits.handshake_seconds, self._on_due)
 
     def receive(self, data: memoryview) -> None:
@@ -64,7 +67,13 @@ class HttpPhase:
         if self._exchange is not None:
             self._exchange.receive(bytes(data))
             return
-        for answered in self._requests.receive(data):
+        if self._requests.add(data) and self._turn is None:
+            self._answer()
+
+    def _answer(self) -> None:
+        """Answer what can be answered now, for as long as a turn is."""
+        until = monotonic() + self._limits.turn_seconds
+        for answered in self._requests.answers():
             if answered.call is not None:
                 self._begin_exchange(answered.call)
                 return
@@ -79,6 +88,21 @@ class HttpPhase:
                 return
             if answered.close:
                 self._transport.close()
+                return
+            if self._requests.has_rest and monotonic() > until:
+                self._give_turn()
+                return
+
+    def _give_turn(self) -> None:
+        """Let others have their turn, and go on in the next one.  Nothing more is read until then."""
+        self._transport.pause_reading()
+        self._turn = asyncio.get_running_loop().call_soon(self._on_turn)
+
+    def _on_turn(self) -> None:
+        self._turn = None
+        # First: whoever is let through decides by itself whether to read.
+        self._transport.resume_reading()
+        self._answer()
 
     def on_room(self) -> None:
         """The peer has taken what it was sent."""
@@ -128,6 +152,8 @@ class HttpPhase:
     def end(self) -> None:
         """The socket is gone, or it no longer speaks HTTP."""
         self._timer.cancel()
+        if self._turn is not None:
+            self._turn.cancel()
         if self._task is not None:
             self._task.cancel()
 
@@ -144,15 +170,25 @@ class HttpRequests:
         self._head = bytearray()
         self._lines = 0
 
-    def receive(self, data: memoryview) -> Iterator[Reply]:
-        """Answer what has come.  The last answer may close, let through, or be left to a route."""
+    def add(self, data: memoryview) -> bool:
+        """Take what has come.  Return whether there may be something to answer now."""
         first = not self._head
         self._head += data
         lines = data.tobytes().count(b"\n")
         self._lines += lines
         # A head that comes byte by byte is looked at when there is a line more, not with every byte.
-        if not (first or lines or len(self._head) > HEAD_LIMIT):
-            return
+        return first or lines > 0 or len(self._head) > HEAD_LIMIT
+
+    @property
+    def has_rest(self) -> bool:
+        """Whether something is here that was not answered."""
+        return bool(self._head)
+
+    def answers(self) -> Iterator[Reply]:
+        """Answer what is here.  The last answer may close, let through, or be left to a route.
+
+        Whoever stops in between can go on later with another iterator.
+        """
         try:
             while (found := read_head(self._head)) is not None:
                 head, end = found

@@ -29,7 +29,9 @@ class Scene:
         self.http = HttpRequests(routes or Routes(healthz=True), self.refused.append)
 
     def send(self, *packets: bytes) -> list[Reply]:
-        return [reply for packet in packets for reply in self.http.receive(memoryview(packet))]
+        return [
+            reply for packet in packets if self.http.add(memoryview(packet)) for reply in self.http.answers()
+        ]
 
 
 def status(reply: Reply) -> bytes:
