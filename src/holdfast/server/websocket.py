@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import asyncio
+from collections import deque
 from collections.abc import Callable
 from enum import Enum
 from functools import partial
+from time import monotonic
 
 from holdfast.config import ConnectionLimits
 from holdfast.errors import LimitReached
@@ -33,6 +35,12 @@ _RECEIVE = memoryview(bytearray(256 * 1024))
 """Where all sockets receive.  One is enough: what arrives is taken before the next one receives."""
 
 
+_FRAMES = 256
+"""Frames after which we look how long it took: each may be so small that nobody else does."""
+
+_NOTHING_NEW = memoryview(b"")
+
+
 class Phase(Enum):
     """How far a connection is."""
 
@@ -54,6 +62,7 @@ class WebSocketChannel(asyncio.BufferedProtocol):
         "_connection",
         "_first",
         "_http",
+        "_is_held",
         "_limits",
         "_loop",
         "_make",
@@ -72,6 +81,7 @@ class WebSocketChannel(asyncio.BufferedProtocol):
         "_run",
         "_timer",
         "_transport",
+        "_turn",
         "congested",
         "full",
         "peer",
@@ -122,6 +132,8 @@ class WebSocketChannel(asyncio.BufferedProtocol):
         self._ping: bytes | None = None
         self._queue = EMPTY_QUEUE
         self._first = False
+        self._is_held = False
+        self._turn: asyncio.Handle | None = None
         self.full = False
         self.congested = False
         self.peer = ""
@@ -219,21 +231,41 @@ class WebSocketChannel(asyncio.BufferedProtocol):
         reader, connection = self._reader, self._connection
         if reader is None or connection is None:
             return
+        if self._turn is not None:
+            deque(reader.feed(data, 0), maxlen=0)  # Behind the rest, which waits for its turn.
+            return
         connection.until = 0.0
+        until = monotonic() + self._limits.turn_seconds
         try:
-            for op, payload in reader.feed(data):
-                if op in (TEXT, BINARY):
-                    if self._phase is Phase.OPEN or self._phase is Phase.LONG:
-                        connection.receive(payload, binary=op == BINARY)
-                elif op == PING:
-                    self._pong(payload)
-                elif op == CLOSE:
-                    connection.call_after_queued(
-                        partial(self._on_close_frame, payload, wire.close_reason(payload))
-                    )
+            while True:
+                for op, payload in reader.feed(data, _FRAMES):
+                    if op in (TEXT, BINARY):
+                        if self._phase is Phase.OPEN or self._phase is Phase.LONG:
+                            connection.receive(payload, binary=op == BINARY)
+                    elif op == PING:
+                        self._pong(payload)
+                    elif op == CLOSE:
+                        connection.behind(partial(self._on_close_frame, payload, wire.close_reason(payload)))
+                        return
+                if not reader.left or self._phase is Phase.CLOSED:
                     return
+                if monotonic() > until:
+                    self._give_turn()
+                    return
+                data = _NOTHING_NEW
         except wire.Violation as violation:
             connection.call_after_queued(partial(self._on_violation, violation, connection))
+
+    def _give_turn(self) -> None:
+        """Let others have their turn, and go on in the next one.  Nothing more is read until then."""
+        self._transport.pause_reading()
+        self._turn = asyncio.get_running_loop().call_soon(self._on_turn)
+
+    def _on_turn(self) -> None:
+        self._turn = None
+        if not self._is_held:
+            self._transport.resume_reading()
+        self._on_frames(_NOTHING_NEW)
 
     def _on_violation(self, violation: wire.Violation, connection: Connection) -> None:
         if violation.limit:
@@ -324,10 +356,12 @@ class WebSocketChannel(asyncio.BufferedProtocol):
         return self._transport.get_write_buffer_size() + self._batch_size + self._queue.size
 
     def hold(self) -> None:
+        self._is_held = True
         self._transport.pause_reading()
 
     def go_on(self) -> None:
-        if self._phase is not Phase.CLOSED:
+        self._is_held = False
+        if self._phase is not Phase.CLOSED and self._turn is None:
             self._transport.resume_reading()
 
     # Life signs.
@@ -387,9 +421,10 @@ class WebSocketChannel(asyncio.BufferedProtocol):
     def _close(self) -> None:
         """The socket is gone, or nothing more is wanted of it."""
         self._phase = Phase.CLOSED
-        if self._timer is not None:
-            self._timer.cancel()
-            self._timer = None
+        for due in (self._timer, self._turn):
+            if due is not None:
+                due.cancel()
+        self._timer = self._turn = None
         if self._probe is not None:
             self._probe.settle(False)
         self._end_http()

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import base64
 import hashlib
-import re
+import sys
 from collections.abc import Callable, Iterator
 from enum import IntEnum
 from typing import Any, Final
@@ -142,7 +142,7 @@ _MASKING = {4: "frames from a client must be masked", 0: "frames from a server m
 class FrameReader:
     """Turns bytes into frames of control and whole messages."""
 
-    __slots__ = ("_key", "_limit", "_message", "_op", "_partial", "parsed")
+    __slots__ = ("_key", "_limit", "_message", "_op", "_partial", "left", "parsed")
 
     def __init__(self, limit: int, *, masked: bool = True) -> None:
         """
@@ -153,16 +153,21 @@ class FrameReader:
         self._key = 4 if masked else 0  # Bytes of it.
         self.parsed = 0
         """How much of what was given last is done with."""
+        self.left = False
+        """Whether there may be more frames in it than were asked for."""
         self._limit = limit
         # Made when first needed: an idle connection holds neither.
         self._partial: bytearray | None = None
         self._message: bytearray | None = None
         self._op = TEXT
 
-    def feed(self, data: memoryview) -> Iterator[tuple[int, Any]]:
+    def feed(self, data: memoryview, most: int = sys.maxsize) -> Iterator[tuple[int, Any]]:
         """What ``data`` completes: messages as TEXT or BINARY, and control frames.
 
         ``data`` is not kept.  The iterator must be exhausted before the next call.
+
+        No more than ``most`` frames are looked at, those included that complete nothing.  If that
+        was not all, ``left`` is set, and the next call goes on there; it may bring nothing new.
 
         The frames of a server are read where they are: a message is a part of ``data``
         then, and not looked at; what is behind ``parsed`` has to be given again.
@@ -173,9 +178,9 @@ class FrameReader:
         if self._partial is not None:
             self._partial += data
             data = memoryview(self._partial)
-        at, size, key, most = 0, len(data), self._key, self._limit
+        at, size, key, limit = 0, len(data), self._key, self._limit
         masked = key != 0
-        while size - at >= 2:
+        while most > 0 and size - at >= 2:
             first, second = data[at], data[at + 1]
             length, start = second & 0x7F, at + 2 + key
             if length == 126:
@@ -188,12 +193,13 @@ class FrameReader:
                 length, start = int.from_bytes(data[at + 2 : at + 10], "big"), at + 10 + key
             # A whole text message, masked or not as it has to be, needs no judging: nearly all are.
             odd = first != 0x81 or (second >= 0x80) is not masked
-            if odd or length > most or self._message is not None:
+            if odd or length > limit or self._message is not None:
                 self._judge(first, second, length)
             end = start + length
             if end > size:
                 break
             at = end
+            most -= 1
             op = first & 0x0F
             if key:
                 payload = unmask(data[start:end], bytes(data[start - 4 : start]))
@@ -210,6 +216,7 @@ class FrameReader:
             else:
                 yield from self._fragment(op, payload, final=bool(first & 0x80))
         self.parsed = at
+        self.left = most <= 0 and size - at >= 2
         if masked:
             self._keep(data[at:])
 

@@ -12,8 +12,8 @@ from holdfast.server.connection import Connection
 from holdfast.server.routes import Routes
 from holdfast.server.websocket import WebSocketChannel
 from holdfast.telemetry import Silent
-from tests.fakes.endpoint import ToyEndpoint
-from tests.fakes.frames import PING, PONG, frame_bytes
+from tests.fakes.endpoint import ToyConversation, ToyEndpoint
+from tests.fakes.frames import BINARY, CLOSE, CONTINUATION, PING, PONG, TEXT, frame_bytes
 from tests.unit.server.test_connection import turn
 
 SHORT = ConnectionLimits(turn_seconds=-1.0)
@@ -24,6 +24,8 @@ UPGRADE = (
     b"GET / HTTP/1.1\r\nHost: x\r\nConnection: upgrade\r\nUpgrade: websocket\r\n"
     b"Sec-WebSocket-Version: 13\r\nSec-WebSocket-Key: dGhlIHNhbXBsZSBub25jZQ==\r\n\r\n"
 )
+FLOOD = 1000
+"""Frames that arrive at once: more than are handled without a look at the time."""
 
 
 class Line(asyncio.Transport):
@@ -88,6 +90,11 @@ class Socket:
     def arrive(self, data: bytes) -> None:
         self.channel.get_buffer(-1)[: len(data)] = data
         self.channel.buffer_updated(len(data))
+
+    async def upgrade(self) -> None:
+        self.arrive(UPGRADE)
+        await turn()
+        self.line.sent = b""
 
     def lose(self) -> None:
         self.channel.connection_lost(None)
@@ -156,3 +163,109 @@ async def test_requests_of_a_socket_that_is_lost_are_not_answered() -> None:
     await turn()
 
     assert socket.answered == 1
+
+
+# Frames.
+
+
+@pytest.mark.parametrize(
+    "frames",
+    [
+        frame_bytes(PING, b"") * FLOOD,
+        frame_bytes(PONG, b"") * FLOOD,
+        frame_bytes(BINARY, b"") * FLOOD,
+        frame_bytes(TEXT, b"", final=False) + frame_bytes(CONTINUATION, b"", final=False) * FLOOD,
+    ],
+    ids=["pings", "pongs", "binary", "continuations"],
+)
+async def test_tiny_frames_are_handled_in_turns(frames: bytes, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Forty thousand of them are received at once, and they are no messages whose time is looked at."""
+    monkeypatch.setattr(ToyConversation, "binary", False)
+    socket = Socket()
+    await socket.upgrade()
+
+    socket.arrive(frames)
+    held = not socket.line.reads
+    socket.arrive(frame_bytes(PING, b"last"))
+    early = socket.line.sent
+    await turn()
+
+    assert held
+    assert b"last" not in early
+    assert socket.line.sent.endswith(b"last")
+    assert socket.line.reads
+    socket.lose()
+
+
+async def test_nothing_of_a_flood_is_lost() -> None:
+    socket = Socket()
+    await socket.upgrade()
+
+    socket.arrive(frame_bytes(PING, b"") * FLOOD + frame_bytes(PING, b"half")[:3])
+    await turn()
+    socket.arrive(frame_bytes(PING, b"half")[3:])
+    await turn()
+
+    assert socket.ponged == FLOOD
+    assert socket.line.sent.endswith(b"half")
+    socket.lose()
+
+
+async def test_two_sockets_take_turns() -> None:
+    order: list[Line] = []
+    one, other = Socket(order), Socket(order)
+    for socket in (one, other):
+        await socket.upgrade()
+    order.clear()
+
+    for socket in (one, other):
+        socket.arrive(frame_bytes(PING, b"") * FLOOD)
+    await turn()
+
+    assert (one.ponged, other.ponged) == (FLOOD, FLOOD)
+    assert order[:4] == [one.line, other.line] * 2
+    one.lose()
+    other.lose()
+
+
+async def test_a_connection_that_holds_the_socket_is_not_overruled() -> None:
+    """Requests wait for their turn as well, and end the pause for themselves only."""
+    socket = Socket()
+    await socket.upgrade()
+
+    socket.arrive(frame_bytes(PING, b"") * 300)
+    socket.channel.hold()
+    await turn()
+    reads = [socket.line.reads]
+    socket.channel.go_on()
+    reads.append(socket.line.reads)
+    socket.arrive(frame_bytes(PING, b"") * 300)
+    socket.channel.hold()
+    socket.channel.go_on()
+    reads.append(socket.line.reads)
+
+    assert reads == [False, True, False]
+    socket.lose()
+
+
+async def test_a_goodbye_behind_a_flood_comes_after_it() -> None:
+    socket = Socket()
+    await socket.upgrade()
+
+    socket.arrive(frame_bytes(PING, b"") * FLOOD + frame_bytes(CLOSE, b"\x03\xe8"))
+    await turn()
+
+    assert socket.ponged == FLOOD
+    assert socket.line.sent.endswith(frame_bytes(CLOSE, b"\x03\xe8", masked=False))
+    socket.lose()
+
+
+async def test_frames_of_a_socket_that_is_lost_are_not_handled() -> None:
+    socket = Socket()
+    await socket.upgrade()
+
+    socket.arrive(frame_bytes(PING, b"") * FLOOD)
+    socket.lose()
+    await turn()
+
+    assert socket.ponged < FLOOD

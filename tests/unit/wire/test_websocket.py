@@ -320,3 +320,23 @@ def test_a_message_that_goes_on_neither_begins_nor_ends() -> None:
     ((head, _),) = fragments(b"x", 4, first=False, last=False)
 
     assert head[0] == CONTINUATION
+
+
+def test_no_more_frames_are_looked_at_than_were_asked_for() -> None:
+    """Whoever reads has others to serve, and a frame that completes nothing takes its time, too."""
+    data = (
+        frame(TEXT, b"a", final=False) + frame(CONTINUATION, b"b") + frame(PING, b"c") + frame(TEXT, b"d")[:3]
+    )
+    frames = reader()
+    found: list[tuple[list[Event], bool]] = []
+    for chunk in (data, b"", b"", b"", frame(TEXT, b"d")[3:]):
+        events = list(frames.feed(memoryview(chunk), 1))
+        found.append((events, frames.left))
+
+    assert found == [
+        ([], True),
+        ([(TEXT, b"ab")], True),
+        ([(PING, b"c")], True),
+        ([], False),
+        ([(TEXT, b"d")], False),
+    ]
