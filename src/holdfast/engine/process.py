@@ -188,7 +188,7 @@ class LocalProcess(Prompt):
             except Exception:  # noqa: BLE001  (rule 5)
                 watch.fail()
         if self._waiting is not None:
-            self._waiting.wake(by_output=True)
+            self._waiting.wake_by_output(seq)
 
     # The end.
 
@@ -385,7 +385,7 @@ class LocalProcess(Prompt):
         deadline = self._loop.time() + wait
         found = self._page(after, limit)
         while not is_news(found, after) and self._loop.time() < deadline:
-            await self._line().next_event(deadline)
+            await self._line().next_event(deadline, after)
             found = self._page(after, limit)
         return found
 

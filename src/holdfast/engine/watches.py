@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections.abc import Callable, Iterable
+from heapq import heapify, heappop, heappush
 from typing import TYPE_CHECKING
 
 from holdfast.backend import Valve, Watcher
@@ -80,32 +81,50 @@ _NOBODY = _Nobody()
 # Waiting.
 
 
+_Line = dict[asyncio.Future[None], None]
+"""Dictionaries, because they keep an order and give up one of thousands at once."""
+
+
 class Waiting:
     """Those who wait for the next event, and those whom only the end of something concerns.
 
     Each kind is apart: a process that talks without end must not wake all who wait
-    for its end.  Nothing runs between a look at the state and a call of ``next_event``,
-    so that no event can be missed.
+    for its end, nor those who wait for output that is far away.  Nothing runs between a look
+    at the state and a call of ``next_event``, so that no event can be missed.
     """
 
-    __slots__ = ("_ends", "_events", "_loop")
+    __slots__ = ("_ends", "_events", "_loop", "_next")
 
     def __init__(self, loop: asyncio.AbstractEventLoop) -> None:
         self._loop = loop
-        # Dictionaries, because they keep an order and give up one of thousands at once.
-        self._events: dict[asyncio.Future[None], None] = {}
-        self._ends: dict[asyncio.Future[None], None] = {}
+        # By the number that each knows already.
+        self._events: dict[int, _Line] = {}
+        self._ends: _Line = {}
+        # A heap of these numbers, also of some for which nobody waits any more.
+        self._next: list[int] = []
 
-    async def next_event(self, deadline: float) -> None:
-        """Wait for anything to happen, at most until the deadline."""
-        await self._wait(self._events, deadline)
+    async def next_event(self, deadline: float, after: int = 0) -> None:
+        """Wait for output behind number ``after``, or anything else to happen, at most until the deadline."""
+        line = self._events.get(after)
+        if line is None:
+            self._events[after] = line = {}
+            if len(self._next) > 2 * len(self._events) + _STALE:
+                self._next = list(self._events)
+                heapify(self._next)
+            else:
+                heappush(self._next, after)
+        try:
+            await self._wait(line, deadline)
+        finally:
+            if not line and self._events.get(after) is line:
+                del self._events[after]
 
     async def until(self, is_so: Callable[[], bool], deadline: float) -> None:
         """Wait until something is so that does not come with output, at most until the deadline."""
         while not is_so() and self._loop.time() < deadline:
             await self._wait(self._ends, deadline)
 
-    async def _wait(self, line: dict[asyncio.Future[None], None], deadline: float) -> None:
+    async def _wait(self, line: _Line, deadline: float) -> None:
         event: asyncio.Future[None] = self._loop.create_future()
         line[event] = None
         timer = self._loop.call_at(deadline, _settle, event)
@@ -115,14 +134,30 @@ class Waiting:
             timer.cancel()
             line.pop(event, None)
 
-    def wake(self, *, by_output: bool = False) -> None:
-        """Something has happened; ``by_output`` if it was only that."""
-        for line in (self._events,) if by_output else (self._events, self._ends):
-            if line:
-                events = list(line)
-                line.clear()
-                for event in events:
-                    _settle(event)
+    def wake(self) -> None:
+        """Something else than output has happened: wake everybody."""
+        lines, self._events = [*self._events.values(), self._ends], {}
+        self._next.clear()
+        for line in lines:
+            _wake(line)
+
+    def wake_by_output(self, seq: int) -> None:
+        """There is output of this number: wake those who did not know it."""
+        while self._next and self._next[0] < seq:
+            line = self._events.pop(heappop(self._next), None)
+            if line is not None:
+                _wake(line)
+
+
+_STALE = 64
+"""Numbers that may be in the heap for nothing before it is worth making it anew."""
+
+
+def _wake(line: _Line) -> None:
+    events = list(line)
+    line.clear()
+    for event in events:
+        _settle(event)
 
 
 def _settle(event: asyncio.Future[None]) -> None:

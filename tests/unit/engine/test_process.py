@@ -242,7 +242,7 @@ async def test_a_cancelled_poll_leaves_no_waiter(backend: LocalBackend, gate: Ga
     polls = [asyncio.ensure_future(process.read(wait=3600)) for _ in range(10)]
     await asyncio.sleep(0)
     assert process._waiting is not None
-    assert len(process._waiting._events) == 10
+    assert [len(line) for line in process._waiting._events.values()] == [10]
 
     for poll in polls:
         poll.cancel()
