@@ -150,6 +150,9 @@ class SessionLimits:
     answer_bytes: int = 40 * MIB
     """Output in one answer to a read: encoded it stays below the 64 MiB a peer takes as a message."""
 
+    loopback_ports: int = 1024
+    """Ports of a managed network that one start may name: they are checked, and not used."""
+
     waiting_ends: int = 1024
     """Requests of one connection that wait while processes are given time to end."""
 
@@ -166,6 +169,12 @@ class AppLimits:
 
     name_bytes: int = 64 * MIB
     """Bytes of the names of these processes, because a single one may be as long as a message."""
+
+    opt_outs: int = 1024
+    """Notifications that a client may opt out of, known to us or not: there are fewer of all products."""
+
+    opt_out_bytes: int = 64 * KIB
+    """Their names together."""
 
     buffered_bytes: int = 48 * MIB
     """Output of one stream kept for a result: as text it stays below the 64 MiB a peer takes as a message.
@@ -207,6 +216,9 @@ class HttpLimits:
 
     delta_bytes: int = MIB
     """Bytes of a streamed body in one notification: what the protocol promises its clients."""
+
+    headers: int = 1024
+    """Headers of one request: each is checked, however short it is, and no server takes so many."""
 
     header_bytes: int = 96 * KIB
     """Headers of one request, or one response: the library takes no head above 100 KiB, whatever we say."""

@@ -12,6 +12,7 @@ from uuid import uuid4
 import pytest
 
 from docs.bounds import BOUNDS
+from tests.fakes.app_client import AppClient, SocketLink
 from tests.fakes.client import Client, Refusal, page_bytes, write_params
 from tests.fakes.frames import CONTINUATION, TEXT, Wire
 from tests.fakes.limits import (
@@ -304,6 +305,25 @@ async def test_names_of_an_app_client(small: str) -> None:
         await talking.call("process/kill", {"processHandle": "a"})
         await talking.exited("a")
         await talking.spawn("b", "true")
+
+
+async def test_notifications_that_an_app_client_opts_out_of(small: str) -> None:
+    """Most are unknown to us, and whoever is refused may ask for fewer."""
+    wire = await Wire.open(small)
+    talking = AppClient(SocketLink(wire))
+
+    for name, asked in (("app.opt_outs", ["a"] * 3), ("app.opt_out_bytes", ["é" * 26])):
+        await refused(small, name, lambda asked=asked: talking.initialize(optOutNotificationMethods=asked))  # type: ignore[misc]
+    await talking.initialize(optOutNotificationMethods=["é" * 25, ""])
+    await talking.close()
+
+
+async def test_ports_of_a_managed_network(small: str, talking: Client) -> None:
+    """They are not used, but a list is held and compared for as long as it is."""
+    asked = partial(talking.start, "p", "true")
+
+    await refused(small, "session.loopback_ports", lambda: asked(managedNetwork={"loopbackPorts": [1, 1, 1]}))
+    await asked(managedNetwork={"loopbackPorts": [1, 1]})
 
 
 async def test_output_kept_for_a_result(small: str) -> None:

@@ -116,6 +116,9 @@ async def test_http_headers_redirects_and_pieces(small: str, talking: Client, si
         small, "http.header_bytes", lambda: talking.call("http/request", ask(sites, headers=header))
     )
     await refused(small, "http.header_bytes", lambda: talking.call("http/request", ask(sites, "/long")))
+    many = [{"name": "a", "value": ""}] * 4
+    await refused(small, "http.headers", lambda: talking.call("http/request", ask(sites, headers=many)))
+    await talking.call("http/request", ask(sites, headers=many[1:]))
     await refused(small, "http.url_bytes", lambda: talking.call("http/request", ask(sites, "/" + "z" * 100)))
     async with refusals(small, "http.redirects"):
         with pytest.raises(Refusal, match="redirect"):

@@ -69,6 +69,8 @@ class HostHttp:
             raise
 
     def _headers(self, asked: tuple[HttpHeader, ...]) -> Headers:
+        if len(asked) > self._limits.headers:
+            raise LimitReached("HTTP headers", self._limits.headers, name="http.headers")
         headers = tuple((header.name.lower(), self._value(header)) for header in asked)
         if sum(len(name) + len(value) for name, value in headers) > self._limits.header_bytes:
             raise LimitReached("bytes of HTTP headers", self._limits.header_bytes, name="http.header_bytes")

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import platform
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from functools import partial
 from itertools import count
 from time import time
@@ -16,8 +16,9 @@ from holdfast.backend import HostedBackend, Valve
 from holdfast.config import AppLimits
 from holdfast.dialects.dialect import Client, Method, WireError
 from holdfast.dialects.scope import Scope, Starting, Strays
-from holdfast.errors import HoldfastError, OutOfTurn
+from holdfast.errors import HoldfastError, LimitReached, OutOfTurn
 from holdfast.protocol.app import AppCapabilities, AppInitializeParams, AppInitializeResult, ClientInfo
+from holdfast.protocol.paths import utf8_size
 from holdfast.protocol.shapes import Shape
 from holdfast.wire import jsonrpc
 from holdfast.wire.jsonrpc import Notification, Response
@@ -118,10 +119,12 @@ class AppConversation:
         if _NOT_IN_A_HEADER.search(client.name):
             raise Declined(f"Invalid clientInfo.name: '{client.name}'. Must be a valid HTTP header value.")
         wanted = params.capabilities or AppCapabilities()
+        silenced = wanted.opt_out_notification_methods or ()
+        _check_opt_outs(silenced, self.endpoint.limits)
         self._initialized = True
         self._experimental = wanted.experimental_api
-        # Of a list of any length we keep what we could ever tell.
-        self._silenced = NOTIFICATIONS.intersection(wanted.opt_out_notification_methods or ())
+        # We keep what we could ever tell.
+        self._silenced = NOTIFICATIONS.intersection(silenced)
         info = self.backend.info
         return AppInitializeResult(_user_agent(client, info.version), f"{info.home or info.cwd}/.holdfast")
 
@@ -193,3 +196,12 @@ class AppConversation:
 def _user_agent(client: ClientInfo, version: str) -> str:
     system = f"{platform.system()} {platform.release()}; {platform.machine()}"
     return f"holdfast/{version} ({system}) ({client.name.strip()}; {client.version.strip()})"
+
+
+def _check_opt_outs(names: Sequence[str], limits: AppLimits) -> None:
+    if len(names) > limits.opt_outs:
+        raise LimitReached("notifications to opt out of", limits.opt_outs, name="app.opt_outs")
+    if sum(map(utf8_size, names)) > limits.opt_out_bytes:
+        raise LimitReached(
+            "bytes of notifications to opt out of", limits.opt_out_bytes, name="app.opt_out_bytes"
+        )

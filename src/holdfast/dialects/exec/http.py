@@ -75,6 +75,8 @@ def _check_size(params: HttpRequestParams, limits: HttpLimits) -> None:
     """Look at how much there is before any of it is looked at closely, on the loop."""
     if utf8_size(params.url) > limits.url_bytes:
         raise LimitReached("bytes of a URL", limits.url_bytes, name="http.url_bytes")
+    if len(params.headers) > limits.headers:
+        raise LimitReached("HTTP headers", limits.headers, name="http.headers")
     if sum(len(each.name) + len(each.value) for each in params.headers) > limits.header_bytes:
         raise LimitReached("bytes of HTTP headers", limits.header_bytes, name="http.header_bytes")
 

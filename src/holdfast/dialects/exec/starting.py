@@ -15,7 +15,7 @@ from holdfast.backend import HostedBackend
 from holdfast.config import SandboxLimits
 from holdfast.dialects import spawning
 from holdfast.dialects.scope import Starting
-from holdfast.errors import BadRequest, NameTaken, StartCancelled, Unsupported
+from holdfast.errors import BadRequest, LimitReached, NameTaken, StartCancelled, Unsupported
 from holdfast.model import PLAIN, UNLIMITED, EnvironmentPolicy, Inherit, Limits, ProcessTerms, Size, Spec
 from holdfast.protocol import paths
 from holdfast.protocol.sandbox import sandbox_of
@@ -53,6 +53,7 @@ def start(talk: ExecConversation, asked: DecodedStart) -> Coroutine[Any, Any, St
     """
     # Now: the client may close this session, and open another, before the process runs.
     params, session = asked.params, talk.session
+    _check_ports(params, talk.endpoint.limits.loopback_ports)
     spec = _spec(params, asked.cwd, talk.endpoint.sandbox_limits)
     request = _request(params, asked.cwd, sandboxed=spec.sandbox is not None)
     name, keep, tenant = params.process_id, params.keep, session.tenant
@@ -175,6 +176,12 @@ def _spec(params: StartParams, cwd: paths.PathUri, limits: SandboxLimits) -> Spe
         sandbox=sandbox_of(params.sandbox, cwd.path, limits),
         name=params.process_id,
     )
+
+
+def _check_ports(params: StartParams, most: int) -> None:
+    """Nobody uses them, but they are held until the answer, and compared if the start is idempotent."""
+    if params.managed_network is not None and len(params.managed_network.loopback_ports) > most:
+        raise LimitReached("loopback ports of one process", most, name="session.loopback_ports")
 
 
 def _policy(policy: EnvPolicy) -> EnvironmentPolicy:
