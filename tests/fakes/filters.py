@@ -51,6 +51,7 @@ class Decisions:
         attributes: bool = True,
         namespaces: bool = True,
         binds: bool = False,
+        guard: bool = False,
     ) -> None:
         self._machine = machine
         self.instructions = program(
@@ -61,6 +62,7 @@ class Decisions:
             attributes=attributes,
             namespaces=namespaces,
             binds=binds,
+            guard=guard,
         )
 
     def on(self, name: str, *arguments: int) -> int:

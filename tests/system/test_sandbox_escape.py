@@ -658,6 +658,16 @@ LEAVE = """if True:
         if libc.syscall(ctypes.c_long(452), -100, b"fchmodat2", 0o4755, 0):
             raise OSError(ctypes.get_errno(), "")
 
+    def by_struct(name, mode, flags=os.O_CREAT | os.O_RDWR):
+        how = (ctypes.c_uint64 * 3)(flags, mode, 0)
+        fd = libc.syscall(ctypes.c_long(437), -100, name, how, ctypes.c_size_t(24))
+        if fd < 0:
+            raise OSError(ctypes.get_errno(), "")
+        return fd
+
+    def unnamed(fd, name):
+        libc.linkat(-100, b"/proc/self/fd/%d" % fd, -100, name.encode(), 0x400)
+
     def in_memory():
         fd = os.open("memory", os.O_CREAT | os.O_RDWR, 0o4755)
         os.truncate(fd, 1)
@@ -668,6 +678,11 @@ LEAVE = """if True:
         lambda: program("open", 0o4755),
         lambda: (os.mknod("mknod", 0o104755), os.write(os.open("mknod", os.O_WRONLY), b"x")),
         by_descriptor, by_a_newer_call, in_memory,
+        lambda: os.open("empty", os.O_CREAT | os.O_RDWR, 0o4755),
+        lambda: os.mknod("node", 0o104755),
+        lambda: by_struct(b"struct", 0o4755),
+        lambda: unnamed(os.open(".", os.O_TMPFILE | os.O_RDWR, 0o4755), "unnamed"),
+        lambda: unnamed(by_struct(b".", 0o4755, os.O_TMPFILE | os.O_RDWR), "both"),
     ]
     for way in ways:
         try:
@@ -678,9 +693,9 @@ LEAVE = """if True:
 
 
 def powerful(here: Scene) -> set[str]:
-    """Programs that run as their owner."""
+    """Programs that run as their owner, or will when somebody fills them."""
     found = {path.name: path.stat() for path in here.work.iterdir() if path.is_file()}
-    return {name for name, facts in found.items() if facts.st_mode & stat.S_ISUID and facts.st_size}
+    return {name for name, facts in found.items() if facts.st_mode & stat.S_ISUID}
 
 
 async def test_no_program_is_left_that_runs_as_its_owner(confining: ConfiningServer) -> None:
@@ -694,7 +709,16 @@ async def test_no_program_is_left_that_runs_as_its_owner(confining: ConfiningSer
 
         assert (told.code, told.output) == (0, b"")
         assert powerful(here) == set()
-        assert powerful(control) >= {"chmod", "fchmod", "fchmodat"}
+        assert powerful(control) >= {
+            "chmod",
+            "fchmod",
+            "fchmodat",
+            "empty",
+            "node",
+            "struct",
+            "unnamed",
+            "both",
+        }
 
 
 TREES = """if True:

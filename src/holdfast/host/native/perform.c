@@ -96,6 +96,10 @@ static void perform_open(struct question *q, struct listener *listener, struct o
     struct opening opening = {.place = q->one, .id = id, .flags = q->flags};
     if (q->flags & O_CREAT || (q->flags & O_TMPFILE) == O_TMPFILE)
         opening.mode = q->mode & 07777, opening.mask = caller_umask(&q->caller);
+    if (opening.mode & S_ISUID) { /* The filter refuses it, but cannot see the mode of openat2. */
+        listener_answer(listener, id, EPERM);
+        return;
+    }
     int is_terminal = is_terminal_of_callers(&q->one);
     int fd = is_terminal ? open_terminal(&q->caller, q->flags) : open_place(&opening);
     if (fd >= 0)

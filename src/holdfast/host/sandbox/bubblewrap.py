@@ -109,7 +109,7 @@ class Bubblewrap:
         assert self._program is not None
         assert machine is not None
         links = [rule.path for rule in rules.rules if rule.link]
-        guard = witness and _can_guard(platform.release())
+        guard = witness and bool(links) and _can_guard(platform.release())
         if links and sandbox.least > (Protection.SOFT if guard else Protection.NONE):
             raise SandboxUnavailable(f"{links[0]!r} is a symbolic link, which no mount can cover")
         hidden = self._unreadable(rules)
@@ -123,6 +123,7 @@ class Bubblewrap:
                 files=True,
                 attributes=True,
                 namespaces=False,
+                guard=guard,
             ),
             wrapper=os.fsencode(self._program),
             arguments=self._services.descriptors.get(data, lambda: _file(data), size=len(data)),
@@ -131,7 +132,7 @@ class Bubblewrap:
             domain=self._has_domains,
             rules=witness_rules(rules),
             witness=witness,
-            guard=guard and bool(links),
+            guard=guard,
         )
 
     def _unreadable(self, rules: Rules) -> str:

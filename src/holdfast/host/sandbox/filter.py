@@ -89,11 +89,20 @@ _ATTRIBUTES = (
 
 _MODES = {"chmod": 1, "fchmod": 1, "fchmodat": 2, "fchmodat2": 2}
 """Calls that change the mode of a file, and the number of the argument that has the mode."""
+_NEW_MODES = {"creat": 1, "mknod": 1, "mknodat": 2}
+"""Calls that make a file with a mode, and the number of the argument that has it.
+
+``mkdir`` is not here: the kernel takes the bit away from a new directory.
+"""
+_OPENS = {"open": 1, "openat": 2}
+"""Calls that may make a file, and the number of the argument with the flags.  The mode is behind it."""
+_MAKES = 0o100 | 0o20000000
+"""Flags of open: O_CREAT, and the bit of O_TMPFILE.  Without them a call has no mode, whatever is there."""
 _SET_UID = 0o4000
 """The set-uid bit of a mode.
 
-Calls that make files are not checked for it: a new file is empty, and the kernel clears the bit with the
-first write.
+A new file is empty, and the kernel clears the bit with the first write of a command.  But whoever has more
+rights and fills the file outside of the sandbox would not clear it.
 """
 
 _CLONES = (0x40049409, 0x4020940D, 0xC0189436)
@@ -117,6 +126,7 @@ def program(
     attributes: bool = False,
     namespaces: bool = True,
     binds: bool = False,
+    guard: bool = False,
 ) -> bytes:
     """Return the filter, as the instructions of a program for seccomp.
 
@@ -124,11 +134,12 @@ def program(
         network: Whether the network may be used.
         witness: Whether a witness decides about calls that are refused; otherwise they fail.
         files: Whether there are rules about files.  Then the witness sees calls that change files, no file
-            gets the set-uid bit, and file systems take no commands that make trees.
+            gets or is made with the set-uid bit, and file systems take no commands that make trees.
         attributes: Whether the witness also sees calls that change attributes of files.
         namespaces: Whether the command may make further namespaces, in which it would have capabilities,
             for example to mount control groups.
         binds: Whether the witness sees calls that give a socket an address, which may be a path.
+        guard: Whether the witness makes the calls that open files itself, as it has read them.
     """
     refuse = _NOTIFY if witness else _ERRNO | _EPERM
     lines = [
@@ -162,10 +173,17 @@ def program(
         for name, mode in _MODES.items():
             seen = _NOTIFY if witness and attributes and name in _ATTRIBUTES else _ALLOW
             lines += _call(machine, name, _if_any(mode, _SET_UID, _ERRNO | _EPERM, otherwise=seen))
+        seen = _NOTIFY if witness else _ALLOW
+        for name, mode in _NEW_MODES.items():
+            lines += _call(machine, name, _if_any(mode, _SET_UID, _ERRNO | _EPERM, otherwise=seen))
+        for name, flags in _OPENS.items():
+            lines += _call(machine, name, _opened(flags, seen))
+        if not guard:
+            # Its mode is in memory, where a filter cannot look, and where the command can change it after the
+            # witness has.  Programs that are told that there is no such call use openat.
+            lines += _call(machine, "openat2", [(_RETURN, 0, 0, _ERRNO | _ENOSYS)])
         lines += _call(machine, "ioctl", _no_trees())
     if witness and files:
-        lines += _call(machine, "open", _if_any(1, _WRITING, _NOTIFY))
-        lines += _call(machine, "openat", _if_any(2, _WRITING, _NOTIFY))
         for name in _CHANGES + (_ATTRIBUTES if attributes else ()):
             lines += _call(machine, name, [(_RETURN, 0, 0, _NOTIFY)])
     lines.append((_RETURN, 0, 0, _ALLOW))
@@ -221,6 +239,18 @@ def _unless_zero(number: int, refuse: int) -> list[_Line]:
 def _if_any(number: int, bits: int, then: int, *, otherwise: int = _ALLOW) -> list[_Line]:
     """Return ``then`` if an argument has any of these bits, and ``otherwise`` if not."""
     return [*_argument(number), (_JUMP_SET, 0, 1, bits), (_RETURN, 0, 0, then), (_RETURN, 0, 0, otherwise)]
+
+
+def _opened(flags: int, writing: int) -> list[_Line]:
+    """Refuse to make a set-uid file.  Return ``writing`` for other calls that may change something."""
+    return [
+        *_argument(flags),
+        (_JUMP_SET, 0, 3, _MAKES),
+        *_argument(flags + 1),
+        (_JUMP_SET, 0, 1, _SET_UID),
+        (_RETURN, 0, 0, _ERRNO | _EPERM),
+        *_if_any(flags, _WRITING, writing),
+    ]
 
 
 def _no_trees() -> list[_Line]:

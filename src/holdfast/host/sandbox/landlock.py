@@ -231,7 +231,13 @@ class Landlock:
         devices = tuple(b"w" + os.fsencode(path) for path in DEVICES)
         return Confinement(
             program(
-                machine, network=sandbox.network, witness=witness, files=True, namespaces=False, binds=guard
+                machine,
+                network=sandbox.network,
+                witness=witness,
+                files=True,
+                namespaces=False,
+                binds=guard,
+                guard=guard,
             ),
             network=sandbox.network,
             ruleset=self._services.descriptors.get(

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from holdfast.host.sandbox.filter import Machine
-from tests.fakes.filters import ALLOW, BOTH, EPERM, NOTIFY, Decisions
+from tests.fakes.filters import ALLOW, BOTH, ENOSYS, EPERM, NOTIFY, Decisions
 
 MODES = {"chmod": 1, "fchmod": 1, "fchmodat": 2, "fchmodat2": 2}
 """Which argument has the mode."""
@@ -28,6 +28,65 @@ def test_no_file_becomes_a_program_that_runs_as_its_owner(
     assert {kept.on(name, *before, mode) for mode in (0o4755, 0o104000, 0o6711)} == {EPERM}
     assert {kept.on(name, *before, mode) for mode in (0, 0o777, 0o2755, 0o1777)} == {told}
     assert free.on(name, *before, 0o4755) == ALLOW
+
+
+NEW = {"creat": 1, "mknod": 1, "mknodat": 2}
+OPENS = {"open": 1, "openat": 2}
+"""Which argument has the flags; the mode is behind it."""
+O_CREAT, O_WRONLY, O_TMPFILE = 0o100, 0o1, 0o20200001
+
+
+@BOTH
+@pytest.mark.parametrize("witness", [False, True])
+@pytest.mark.parametrize("name", NEW)
+def test_no_file_is_made_as_a_program_that_runs_as_its_owner(
+    machine: Machine, name: str, *, witness: bool
+) -> None:
+    """It is empty, but somebody with more rights may fill it."""
+    if name not in machine.calls:
+        pytest.skip("the machine has no such call")
+    before = [0] * NEW[name]
+    kept = Decisions(machine, witness=witness)
+    free = Decisions(machine, witness=witness, files=False)
+
+    told = NOTIFY if witness else ALLOW
+    assert {kept.on(name, *before, mode) for mode in (0o4755, 0o104000, 0o6711)} == {EPERM}
+    assert {kept.on(name, *before, mode) for mode in (0, 0o777, 0o2755, 0o1777)} == {told}
+    assert free.on(name, *before, 0o4755) == ALLOW
+
+
+@BOTH
+@pytest.mark.parametrize("witness", [False, True])
+@pytest.mark.parametrize("name", OPENS)
+def test_no_file_is_opened_into_being_as_such_a_program(
+    machine: Machine, name: str, *, witness: bool
+) -> None:
+    """A mode counts only if there may be a new file: otherwise anything may be in its place."""
+    if name not in machine.calls:
+        pytest.skip("the machine has no such call")
+    before = [0] * OPENS[name]
+    kept = Decisions(machine, witness=witness)
+    free = Decisions(machine, witness=witness, files=False)
+
+    told = NOTIFY if witness else ALLOW
+    assert {kept.on(name, *before, flags, 0o4755) for flags in (O_CREAT, O_CREAT | O_WRONLY, O_TMPFILE)} == {
+        EPERM
+    }
+    assert {kept.on(name, *before, flags, 0o2755) for flags in (O_CREAT, O_WRONLY, O_TMPFILE)} == {told}
+    assert kept.on(name, *before, O_WRONLY, 0o4755) == told
+    assert kept.on(name, *before, 0, 0o4755) == ALLOW
+    assert free.on(name, *before, O_CREAT, 0o4755) == ALLOW
+
+
+@BOTH
+@pytest.mark.parametrize("witness", [False, True])
+def test_a_mode_that_no_filter_can_see_is_seen_by_the_guard_or_not_at_all(
+    machine: Machine, *, witness: bool
+) -> None:
+    """In between the command could change it."""
+    assert Decisions(machine, witness=witness).on("openat2") == ENOSYS
+    assert Decisions(machine, witness=True, guard=True).on("openat2") == NOTIFY
+    assert Decisions(machine, witness=witness, files=False).on("openat2") == ALLOW
 
 
 CLONES = {"FICLONE": 0x40049409, "FICLONERANGE": 0x4020940D, "FIDEDUPERANGE": 0xC0189436}
