@@ -245,7 +245,9 @@ class WebSocketChannel(asyncio.BufferedProtocol):
                     elif op == PING:
                         self._pong(payload)
                     elif op == CLOSE:
-                        connection.behind(partial(self._on_close_frame, payload, wire.close_reason(payload)))
+                        connection.call_after_queued(
+                            partial(self._on_close_frame, payload, wire.close_reason(payload))
+                        )
                         return
                 if not reader.left or self._phase is Phase.CLOSED:
                     return
