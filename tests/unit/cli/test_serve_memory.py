@@ -9,7 +9,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from holdfast.cli.serve import MemoryTrimmer, resident
+from holdfast.cli.serve_memory import MemoryTrimmer, resident
 
 MIB = 1 << 20
 
