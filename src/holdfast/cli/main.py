@@ -69,7 +69,7 @@ COMMANDS = {
     ),
     "cp": Command("process_options:configure_cp", "cp:cp", "copy files between here and a server"),
     "serve": Command("serve_options:configure", "serve:serve", "serve processes to programs"),
-    "token": Command("options:configure_token", "token:token", "make a token for a client of a server"),
+    "token": Command("serve_options:configure_token", "token:token", "make a token for a client of a server"),
     "doctor": Command("options:configure_doctor", "doctor:doctor", "try out what works on this host"),
     "schema": Command(
         "serve_options:configure_schema", "schema:schema", "print the messages of an endpoint as a schema"

@@ -12,7 +12,7 @@ import sys
 from typing import NoReturn
 
 from .keys import DEFAULT_DETACH_KEYS, detach_keys
-from .quantities import byte_count, count, duration, positive_duration
+from .quantities import duration
 from .report import ExitCode, plain
 
 
@@ -147,73 +147,3 @@ def configure_completion(parser: Parser) -> None:
         "  holdfast completion fish | source        in ~/.config/fish/config.fish\n"
     )
     parser.add_argument("shell", choices=("bash", "zsh", "fish"), help="for which shell")
-
-
-def configure_token(parser: Parser) -> None:
-    """Add the options of ``token``."""
-    parser.description = (
-        "Make a token for a server with --ws-auth signed-bearer-token, and print it.  What is not restricted"
-        " here is allowed."
-    )
-    parser.epilog = (
-        "examples:\n"
-        "  holdfast token --secret-file secret --subject alice --expires 8h >alice.token\n"
-        "  holdfast token --secret-file secret --subject ci --root /srv/ci --env 'CI_*' --processes 50\n"
-        "  holdfast token --secret-file secret --subject scraper --method metrics --expires 365d\n"
-    )
-    parser.add_argument(
-        "--secret-file",
-        metavar="PATH",
-        required=True,
-        help="the file with the secret of the server's --ws-shared-secret-file",
-    )
-    parser.add_argument(
-        "--subject",
-        metavar="NAME",
-        required=True,
-        help="whom it is for: clients of one name share sessions and quotas, others see nothing of them",
-    )
-    parser.add_argument(
-        "--expires",
-        metavar="TIME",
-        type=positive_duration,
-        default=3600.0,
-        help="for how long it may be used to connect, for example 15m, 8h or 30d (default: 1h)",
-    )
-    parser.add_argument("--issuer", metavar="NAME", help="the server's --ws-issuer")
-    parser.add_argument("--audience", metavar="NAME", help="the server's --ws-audience")
-    _add_grant(parser)
-    add_output(parser, "the token and what it says, as an object")
-
-
-def _add_grant(parser: argparse.ArgumentParser) -> None:
-    """Add what a token may restrict."""
-    group = parser.add_argument_group("what it allows")
-    group.add_argument(
-        "--method",
-        metavar="PATTERN",
-        action="append",
-        help="a method, * for any run of characters: 'process/*', 'fs/read*'; metrics for GET /metrics;"
-        " may be repeated",
-    )
-    group.add_argument(
-        "--root",
-        metavar="PATH",
-        action="append",
-        help="an absolute path: programs start, and files are reached, only there and below; may be repeated",
-    )
-    group.add_argument(
-        "--env",
-        metavar="PATTERN",
-        action="append",
-        help="a variable that programs may have, * for any run of characters; may be repeated",
-    )
-    group.add_argument("--processes", metavar="N", type=count, help="processes at once")
-    group.add_argument(
-        "--retained-bytes",
-        metavar="BYTES",
-        type=byte_count,
-        help="output kept for all of them, 64m for example",
-    )
-    group.add_argument("--connections", metavar="N", type=count, help="connections at once")
-    group.add_argument("--sessions", metavar="N", type=count, help="sessions at once")
