@@ -5,6 +5,8 @@ from __future__ import annotations
 import logging
 import os
 import select
+import time
+from collections.abc import Callable
 
 LEVELS = {"debug": logging.DEBUG, "info": logging.INFO, "warning": logging.WARNING, "error": logging.ERROR}
 
@@ -13,6 +15,9 @@ _AT_ONCE = select.PIPE_BUF
 
 _STANDARD = frozenset(vars(logging.makeLogRecord({}))) | {"message", "asctime"}
 """What every record has; everything else was put there to be told."""
+
+_QUIET = 60.0
+"""Seconds in which the same complaint is not repeated."""
 
 
 class JsonLines(logging.Formatter):
@@ -109,3 +114,19 @@ def set_up(level: str, form: str, *, fd: int = 2) -> None:
     root.addHandler(handler)
     root.setLevel(max(LEVELS[level], logging.WARNING))
     logging.getLogger("holdfast").setLevel(LEVELS[level])
+
+
+class Sparse(logging.Filter):
+    """Lets the same complaint through once in a while: a collector may be away for days."""
+
+    def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
+        super().__init__()
+        self._clock = clock
+        self._said: dict[str, float] = {}
+
+    def filter(self, record: logging.LogRecord) -> bool:
+        now = self._clock()
+        if now - self._said.get(str(record.msg), -_QUIET) < _QUIET:
+            return False
+        self._said[str(record.msg)] = now
+        return True

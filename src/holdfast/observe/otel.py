@@ -16,6 +16,8 @@ from holdfast.telemetry import Tally
 from holdfast.tracing import SERVER
 from holdfast.value import record
 
+from .logs import Sparse
+
 if TYPE_CHECKING:
     from opentelemetry.sdk.resources import Resource
     from opentelemetry.sdk.trace import TracerProvider
@@ -30,9 +32,6 @@ _PATIENCE = 3.0
 
 _INTERVAL = 60.0
 """Seconds between two reports of figures, if nobody says otherwise: OpenTelemetry's own default."""
-
-_QUIET = 60.0
-"""Seconds in which a complaint about the collector is not repeated."""
 
 _SIGNALS = ("traces", "metrics")
 
@@ -181,19 +180,3 @@ def _interval(environment: Mapping[str, str]) -> float:
         _log.warning("OTEL_METRIC_EXPORT_INTERVAL: %r is not a number of milliseconds", text)
         return _INTERVAL
     return milliseconds / 1000
-
-
-class Sparse(logging.Filter):
-    """Lets the same complaint through once in a while: a collector may be away for days."""
-
-    def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
-        super().__init__()
-        self._clock = clock
-        self._said: dict[str, float] = {}
-
-    def filter(self, record: logging.LogRecord) -> bool:
-        now = self._clock()
-        if now - self._said.get(str(record.msg), -_QUIET) < _QUIET:
-            return False
-        self._said[str(record.msg)] = now
-        return True

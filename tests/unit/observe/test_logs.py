@@ -11,7 +11,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from holdfast.observe.logs import JsonLines, NonBlockingHandler, set_up
+from holdfast.observe.logs import JsonLines, NonBlockingHandler, Sparse, set_up
 
 
 def record(message: str = "hello", **extra: object) -> logging.LogRecord:
@@ -157,3 +157,18 @@ def test_a_record_that_does_not_fit_together_is_shown_as_it_is() -> None:
         NonBlockingHandler(sink).emit(record("%d", args=("no number",)))
 
         assert os.read(source, 100) == b"INFO holdfast.x: '%d' (with arguments that do not fit)\n"
+
+
+def test_the_same_complaint_is_let_through_once_a_minute() -> None:
+    now = [0.0]
+    sparse = Sparse(lambda: now[0])
+
+    def passes(message: str) -> bool:
+        return sparse.filter(logging.makeLogRecord({"msg": message}))
+
+    first = [passes("a"), passes("a"), passes("b")]
+    now[0] = 59.0
+    later = passes("a")
+    now[0] = 60.0
+
+    assert (first, later, passes("a")) == ([True, False, True], False, True)

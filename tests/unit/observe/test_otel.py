@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import builtins
-import logging
 from collections.abc import Iterator
 from typing import Any
 
 import pytest
 
 from holdfast.observe import otel
-from holdfast.observe.otel import Sparse, export, wanted
+from holdfast.observe.otel import export, wanted
 from holdfast.telemetry import Tally
 from tests.fakes.collector import Collector, collector
 from tests.unit.observe.test_figures import HandTimer
@@ -179,18 +178,3 @@ def test_the_time_between_reports_is_in_milliseconds(
 
     assert [delay for delay, _ in timer.due] == [seconds]
     assert len(caplog.records) == complaints
-
-
-def test_the_same_complaint_is_let_through_once_a_minute() -> None:
-    now = [0.0]
-    sparse = Sparse(lambda: now[0])
-
-    def passes(message: str) -> bool:
-        return sparse.filter(logging.makeLogRecord({"msg": message}))
-
-    first = [passes("a"), passes("a"), passes("b")]
-    now[0] = 59.0
-    later = passes("a")
-    now[0] = 60.0
-
-    assert (first, later, passes("a")) == ([True, False, True], False, True)
