@@ -267,10 +267,6 @@ class ImmediateControls:
         self.signal_now(number, tree=tree)
 
 
-Prompt = ImmediateControls
-"""The name by which the engine still imports it."""
-
-
 class HttpResponse(Protocol):
     """The response to an HTTP request: its head is here, its body is still to come."""
 

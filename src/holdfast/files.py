@@ -192,7 +192,7 @@ class Files(Protocol):
         """A regular file, to be used piece by piece."""
 
     async def watch_missing(
-        self, missing: Sequence[str], present: str | None, on_change: Callable[[], None], /
+        self, missing: Sequence[str], present: str | None, on_change: Callable[[], None]
     ) -> FileWatch | None:
         """Have ``on_change`` called once, when one of the missing paths, or a missing parent of one, appears.
 

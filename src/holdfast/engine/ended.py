@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from holdfast.backend import Packed, Prompt, Valve, Watcher
+from holdfast.backend import ImmediateControls, Packed, Valve, Watcher
 from holdfast.errors import NoTerminal
 from holdfast.model import (
     Chunk,
@@ -75,7 +75,7 @@ def _unpacked(failed: bool, exact: bool, denials: list[tuple[str, str, int]]) ->
     return Denied(failed, exact, tuple(Denial(*one) for one in denials))
 
 
-class EndedProcess(Prompt):
+class EndedProcess(ImmediateControls):
     """A process that has closed and left nobody behind.  Implements ``backend.HostedProcess``."""
 
     closed = True

@@ -13,7 +13,7 @@ from typing import TypeVar
 
 from holdfast.config import FileLimits, SandboxLimits
 from holdfast.errors import FileFailed, Forbidden
-from holdfast.files import DirEntry, FileMetadata, OpenFile, Purpose, Walk, WalkTerms
+from holdfast.files import DirEntry, FileMetadata, OpenFile, Purpose, Walk, WalkTerms, watch_callback
 from holdfast.host.environ import to_bytes, to_text
 from holdfast.host.files import content, copying, listing, making, removal
 from holdfast.host.files import watch as watch_plans
@@ -216,8 +216,14 @@ class LocalFiles:
         return LocalFile(await self._look(sandbox, work, undo=_let_go), self.workers)
 
     async def watch_missing(
-        self, missing: Sequence[str], present: str | None, told: Callable[[], None]
+        self,
+        missing: Sequence[str],
+        present: str | None,
+        on_change: Callable[[], None] | None = None,
+        *,
+        told: Callable[[], None] | None = None,
     ) -> LocalFileWatch | None:
+        callback = watch_callback(on_change, told)
         self._check(*missing, *(() if present is None else (present,)))
         paths = [to_bytes(path) for path in missing]
         there = None if present is None else to_bytes(present)
@@ -225,7 +231,7 @@ class LocalFiles:
         if plan is None:
             return None
         try:
-            watching = self._watching.add(plan, told)
+            watching = self._watching.add(plan, callback)
         except OSError:
             return None  # The kernel has no more watches.
         try:

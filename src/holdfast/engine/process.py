@@ -17,7 +17,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Callable
 
-from holdfast.backend import Packed, Prompt, Valve, Watcher
+from holdfast.backend import ImmediateControls, Packed, Valve, Watcher
 from holdfast.errors import NoTerminal, StdinFailed
 from holdfast.host.orders import LOST, News, Report
 from holdfast.model import (
@@ -50,7 +50,7 @@ from .watchdog import Watchdog
 from .watches import LocalWatch, Waiting, notify, wait_for_one
 
 
-class LocalProcess(Prompt):
+class LocalProcess(ImmediateControls):
     """A process on this host.  Implements ``backend.HostedProcess``."""
 
     __slots__ = (
