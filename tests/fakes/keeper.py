@@ -96,7 +96,8 @@ class FakeServer:
         """Be killed: whatever the server had is closed, and nothing is said."""
         for shim in self._shims:
             shim._keep_cursor(None)
-            os.close(shim._socket.detach())
+            if shim.fileno() >= 0:
+                os.close(shim._socket.detach())
         self._shims.clear()
         if self.handover is not None:
             for fd in (self.handover.arena, *self.handover.stage, *(fd for _, fd in self.handover.listeners)):
@@ -128,6 +129,7 @@ class FakeKeeper:
         files: str = "-",
         how: str = "well",
         cold: str = "well",
+        prefix: Sequence[str] = (),
     ) -> None:
         """
         Args:
@@ -135,6 +137,7 @@ class FakeKeeper:
             how: What the first spare does: ``well``; ``crash``, its servers end at once; ``idle``, it does
                 not fork; ``mute``, it does not even say that it can.
             cold: What a spare does that is started later.
+            prefix: A command that runs another one.
         """
         self.mark = f"KEPT={secrets.token_hex(8)}"
         self._calls = socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET)
@@ -144,7 +147,7 @@ class FakeKeeper:
         name, _, value = self.mark.partition("=")
         words: Sequence[str] = (str(place / "calls"), program, str(patience), files, how, cold)
         self.process = subprocess.Popen(
-            [sys.executable, "-c", SPARE, *words],
+            [*prefix, sys.executable, "-c", SPARE, *words],
             env={**os.environ, name: value},
             stdin=subprocess.DEVNULL,
             stderr=subprocess.PIPE,

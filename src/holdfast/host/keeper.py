@@ -18,16 +18,18 @@ import contextlib
 import errno
 import os
 import select
+import signal
 import socket
 import struct
+import time
 from array import array
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from enum import Enum
 
 from holdfast.errors import HostUnfit
 from holdfast.value import value
 
-from .orders import VERSION
+from .orders import VERSION, StateReport
 from .shim import FIX, PROGRAM, ForkServer, Shim
 
 PROTOCOL = 1
@@ -38,6 +40,12 @@ LABEL_MOST = 255
 
 PATIENCE = 10.0
 """Seconds for which a server may take nothing of the hand-over before the keeper kills it."""
+
+ANSWER = 10.0
+"""Seconds that shims may take to answer; they take less than a millisecond, unless somebody stops them."""
+
+_AT_A_TIME = 50
+"""Shims that are asked at a time.  Each sends up to five descriptors; a usual bound is 1,024 on their way."""
 
 _HELLO = struct.Struct("<BxxxIQII")
 _PID = struct.Struct("<i")
@@ -204,6 +212,10 @@ def _fork(control: socket.socket, end: int) -> socket.socket | None:
         process = os.pidfd_open(pid)
         try:
             socket.send_fds(control, [b"P" + _PID.pack(pid)], [process])
+        except ConnectionError:
+            raise
+        except OSError:
+            control.send(b"P" + _PID.pack(pid))  # Too many descriptors are on their way.
         finally:
             os.close(process)
     return None
@@ -252,6 +264,45 @@ def receive_handover(control: socket.socket) -> Handover:
     control.send(b"K")
     control.setblocking(False)
     return Handover(generation, arena, (out, into), tuple(listeners), shims)
+
+
+def ask_all(
+    shims: Sequence[Shim], *, wait: float = ANSWER
+) -> Iterator[tuple[Shim, StateReport, dict[int, int]]]:
+    """Ask all shims of a hand-over; yield what each answers, in any order.  Waits for the answers.
+
+    A shim that has ended, or does not answer in time, is closed and left out.  A few are asked at a time, and
+    whoever answers first is read first: the kernel bounds how many descriptors may be on their way.
+
+    Args:
+        wait: Seconds for which those that are asked at a time may take.
+    """
+    for first in range(0, len(shims), _AT_A_TIME):
+        yield from _ask(shims[first : first + _AT_A_TIME], time.monotonic() + wait)
+
+
+def _ask(shims: Sequence[Shim], deadline: float) -> Iterator[tuple[Shim, StateReport, dict[int, int]]]:
+    poll = select.poll()
+    waiting: dict[int, Shim] = {}
+    for shim in shims:
+        shim.ask()
+        waiting[shim.fileno()] = shim
+        poll.register(shim, select.POLLIN)
+    while waiting and (pause := deadline - time.monotonic()) > 0:
+        for fd, _ in poll.poll(pause * 1000):
+            shim = waiting[fd]
+            try:
+                answer = shim.receive_state()
+            except ConnectionError:
+                poll.unregister(fd)
+                waiting.pop(fd).close()
+                continue
+            if answer is not None:
+                poll.unregister(fd)
+                del waiting[fd]
+                yield shim, *answer
+    for shim in waiting.values():
+        shim.close()
 
 
 class KeptForkServer(ForkServer):

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import os
 import select
+import shutil
 import signal
 import socket
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 
 import pytest
 
+from holdfast.host.keeper import ask_all
 from holdfast.host.orders import HeldPlace, News
 from holdfast.host.shim import Shim
 from tests.fakes.fork_server import GUARD, has_ended, until
@@ -29,6 +31,14 @@ from tests.fakes.process import is_alive, status
 pytestmark = [pytest.mark.slow, pytest.mark.timeout(3 * GUARD)]
 
 Begin = Callable[..., FakeKeeper]
+
+
+@pytest.fixture
+def ends() -> Iterator[tuple[Shim, socket.socket]]:
+    """Our end of the socket of a shim, and the one that the shim would have."""
+    ours, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+    yield Shim(ours), theirs
+    theirs.close()
 
 
 # Hand-overs.
@@ -302,3 +312,66 @@ def test_a_shim_has_nothing_of_the_keepers(kept: FakeKeeper, server: FakeServer)
     files = [os.readlink(f"/proc/{pid}/fd/{name}") for name in sorted(os.listdir(f"/proc/{pid}/fd"))]
     assert [name.split(":")[0] for name in files] == ["/dev/null", "/dev/null", "/dev/null", "socket"]
     assert status(pid)["Name"] == "holdfast-shim"
+
+
+# Asking them.
+
+
+def test_all_shims_are_asked_and_those_that_do_not_answer_are_left_out(
+    kept: FakeKeeper, server: FakeServer
+) -> None:
+    """They are asked some at a time; one was killed."""
+    shims = [server.shim() for _ in range(120)]
+    pids = [asked(shim)[0].shim for shim in shims]
+    os.kill(pids[7], signal.SIGKILL)
+    has_ended(pids[7])
+    poll = select.poll()
+    poll.register(shims[7].fileno(), 0)
+    assert poll.poll(GUARD * 1000)
+
+    answered = {state.shim: shim for shim, state, _ in ask_all(shims)}
+
+    assert answered == {pid: shim for pid, shim in zip(pids, shims, strict=True) if pid != pids[7]}
+    assert shims[7].fileno() == -1
+
+
+def test_a_shim_that_does_not_answer_in_time_is_given_up(ends: tuple[Shim, socket.socket]) -> None:
+    """One that hangs in the kernel must not keep the others waiting."""
+    shim, far = ends
+
+    assert list(ask_all([shim], wait=0.01)) == []
+
+    assert shim.fileno() == -1
+    assert far.recv(1000)
+    assert far.recv(1000) == b""
+
+
+def test_answers_that_nobody_reads_do_not_keep_the_next_server_from_its_shims(begin: Begin) -> None:
+    """The kernel bounds how many descriptors of a user may be on their way."""
+    prefix: tuple[str, ...] = ()
+    if os.geteuid() == 0:  # For whom there is no bound.
+        if shutil.which("setpriv") is None:
+            pytest.skip("there is no setpriv")
+        prefix = "setpriv", "--bounding-set=-sys_resource,-sys_admin"
+    kept = begin(files="64,64", prefix=prefix)
+    kept.spare()
+    server = kept.server()
+    server.rise()
+    for key in range(1, 61):
+        pipes = Pipes(kept, server.shim(), "read _", key=key)
+        until_news(pipes.shim, News.STARTED)
+        pipes.close()
+    for _ in range(2):
+        for shim in server._shims:
+            shim.ask()
+        assert select.select(server._shims, [], [], GUARD)[0]
+        server.die()
+        server = next_server(kept)
+
+    answers = list(ask_all(handed(server)))
+
+    assert {state.key for _, state, _ in answers} == set(range(1, 61))
+    assert {tuple(files) for _, _, files in answers} == {(HeldPlace.STDIN, HeldPlace.STDOUT)}
+    for _, _, files in answers:
+        for fd in files.values():
+            os.close(fd)

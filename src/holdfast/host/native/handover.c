@@ -31,9 +31,15 @@ struct __attribute__((packed)) batch {
 /* 1 if it was sent, or will never be because nobody is there. */
 static int send_now(struct keeper *keeper, struct iovec *parts, size_t part_count, const int *files, int count)
 {
-    int sent = send_descriptors(keeper->server, parts, part_count, files, count) == 0;
-    keeper->is_full = !sent && errno == EAGAIN;
-    return sent || peer_is_gone(errno);
+    keeper->is_full = 0;
+    if (send_descriptors(keeper->server, parts, part_count, files, count) == 0)
+        return 1;
+    keeper->is_full = errno == EAGAIN;
+    if (errno == ETOOMANYREFS)
+        shims_drop_unread(&keeper->shims);
+    else if (peer_is_gone(errno))
+        return 1;
+    return 0;
 }
 
 int handover_tell(struct keeper *keeper, char letter)
@@ -75,7 +81,7 @@ static int take_step(struct keeper *keeper)
 {
     switch (keeper->step) {
     case HELLO:
-        keeper->shims.handed = 0, keeper->next_listener = 0;
+        keeper->next_listener = 0;
         if (!send_hello(keeper))
             return 0;
         keeper->step = LISTENERS;

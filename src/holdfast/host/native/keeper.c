@@ -157,6 +157,7 @@ static void server_ended(struct keeper *keeper)
     keeper->early_deaths = served ? 0 : keeper->early_deaths + 1;
     if (!keeper->down_since && keeper->generation)
         keeper->down_since = now_ms();
+    keeper->shims.handed = 0;
     for (int at = 0; at < keeper->shims.count; at++)
         keeper->shims.list[at].is_owed = 1;
     tell_gone(keeper);
@@ -170,6 +171,7 @@ static void forget_process(struct keeper *keeper)
     close(keeper->process);
     keeper->process = -1, keeper->shims.others[SERVER_CHILD] = 0;
     keeper->phase = ABSENT;
+    shims_drop_unread(&keeper->shims);
 }
 
 /* ---- What a server says. */
@@ -249,9 +251,11 @@ static void order_server(struct keeper *keeper)
     if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, ends) < 0)
         return;
     char kind = 'F';
-    if (send_descriptors(keeper->spare, &(struct iovec){&kind, 1}, 1, &ends[1], 1) < 0)
+    if (send_descriptors(keeper->spare, &(struct iovec){&kind, 1}, 1, &ends[1], 1) < 0) {
+        if (errno == ETOOMANYREFS)
+            shims_drop_unread(&keeper->shims);
         close(ends[0]);
-    else {
+    } else {
         keeper->server = ends[0], keeper->phase = ORDERED;
         keeper->generation++, keeper->heard_at = now_ms();
     }

@@ -163,6 +163,7 @@ static void obey(struct shim *shim, const struct order *order, char *body, size_
     case ORDER_GONE:
         if (shim_has_tree(shim) && !shim->key)
             shim->goal = KILL;
+        shim->is_asked = 0; /* Whoever asked is not there any more. */
         break;
     }
     while (count) /* Those that nobody has taken. */

@@ -14,7 +14,10 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-enum { SWEEP_MS = 5000 };          /* How long we try to kill what a shim left that did not end by itself. */
+enum {
+    SWEEP_MS = 5000,               /* How long we try to kill what a shim left that did not end by itself. */
+    UNREAD_MOST = 1000,            /* Messages of one shim that are dropped at a time. */
+};
 
 /* ---- Making them. */
 
@@ -62,6 +65,14 @@ void shims_make(struct shims *shims, int control, int end)
             close(end);
     }
     close(control);
+}
+
+void shims_drop_unread(struct shims *shims)
+{
+    char text[64];
+    for (int at = shims->handed; at < shims->count; at++)
+        for (int most = UNREAD_MOST; most && recv(shims->list[at].end, text, sizeof text, MSG_DONTWAIT) > 0; most--)
+            ;
 }
 
 /* ---- Their ends. */

@@ -34,6 +34,10 @@ struct shims {
  * of the socket is told why. */
 void shims_make(struct shims *shims, int control, int end);
 
+/* Drops what the last server did not read of the shims that the present one does not know.  The next one asks each shim
+ * anyway.  But descriptors may be in there, and while too many are on their way the kernel sends no more. */
+void shims_drop_unread(struct shims *shims);
+
 /* Reaps all children that have ended.  A shim that did not end by itself has left its tree to us. */
 void shims_reap(struct shims *shims);
 

@@ -9,7 +9,13 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/socket.h>
+#include <sys/syscall.h>
 #include <unistd.h>
+
+/* Headers may be older than the kernel. */
+#ifndef SYS_pidfd_open
+#define SYS_pidfd_open 434
+#endif
 
 enum { SPARE_SOCKET = 3 };         /* The number under which a spare that we start finds its end. */
 
@@ -30,10 +36,10 @@ static void take_process(struct keeper *keeper, const char *text, int process)
     keeper->shims.others[SERVER_CHILD] = pid;
     if (keeper->process >= 0)
         close(keeper->process);
-    keeper->process = process;
+    keeper->process = process >= 0 ? process : (int)syscall(SYS_pidfd_open, pid, 0);
     if (keeper->phase == ORDERED)
         keeper->phase = TAKING, keeper->step = HELLO, keeper->heard_at = now_ms();
-    else if (keeper->phase == ABSENT)
+    else if (keeper->phase == ABSENT && keeper->process >= 0)
         keeper->phase = DYING, keeper_kill_server(keeper);
 }
 
@@ -49,7 +55,7 @@ static int receive(struct keeper *keeper)
         return errno == ECONNRESET; /* What it said before it went comes after that. */
     if (text[0] == 'R')
         keeper->spare_is_ready = 1, keeper->spare_pause = 0;
-    if (text[0] == 'P' && got == 1 + sizeof(int32_t) && count)
+    if (text[0] == 'P' && got == 1 + sizeof(int32_t))
         take_process(keeper, text, process);
     else if (count)
         close(process);
