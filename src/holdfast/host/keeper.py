@@ -18,7 +18,6 @@ import contextlib
 import errno
 import os
 import select
-import signal
 import socket
 import struct
 import time

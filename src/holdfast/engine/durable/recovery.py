@@ -9,11 +9,8 @@ What must hold:
 
 from __future__ import annotations
 
-import contextlib
 import logging
 import os
-import select
-import time
 from collections.abc import Iterable, Mapping
 
 from holdfast.backend import RecoveredProcess
@@ -25,6 +22,7 @@ from holdfast.engine.recorder import AccountOf, EngineParts, Recorder, Regainer
 from holdfast.engine.ring import RingSnapshot
 from holdfast.errors import LimitReached
 from holdfast.host.arena import Arena, Damaged
+from holdfast.host.keeper import ask_all
 from holdfast.host.orders import HeldPlace, StateReport
 from holdfast.host.shim import Shim
 from holdfast.model import Cause, Exit, Spec
@@ -38,9 +36,6 @@ from .recorder import DurableRecorder, RecoveringRecorder
 from .ring import DurableRing
 
 _log = logging.getLogger(__name__)
-
-_PATIENCE = 2.0
-"""Seconds that shims have to say what they hold.  One that is stuck in the system ends with its command."""
 
 
 class DurableStore:
@@ -85,7 +80,7 @@ class _Claims:
     def __init__(self, shims: Iterable[Shim], regainer: Regainer) -> None:
         self._regainer = regainer
         self._by_key: dict[int, _Claim] = {}
-        for shim, state, files in _ask_all(shims):
+        for shim, state, files in ask_all(list(shims)):
             if state.key and state.pid:
                 self._by_key[state.key] = _Claim(shim, state, files)
             elif state.pid or state.killed:
@@ -112,35 +107,6 @@ def _give_up(shim: Shim, files: Mapping[int, int]) -> None:
     for fd in files.values():
         os.close(fd)
     shim.close()
-
-
-def _ask_all(shims: Iterable[Shim]) -> list[tuple[Shim, StateReport, dict[int, int]]]:
-    """Ask all shims at once, and return what those say that are there."""
-    waiting = {shim.fileno(): shim for shim in shims}
-    answers: list[tuple[Shim, StateReport, dict[int, int]]] = []
-    with contextlib.closing(select.epoll()) as epoll:
-        for fd, shim in waiting.items():
-            epoll.register(fd, select.EPOLLIN)
-            shim.ask()
-        deadline = time.monotonic() + _PATIENCE
-        while waiting and (left := deadline - time.monotonic()) > 0:
-            for fd, _ in epoll.poll(left):
-                shim = waiting[fd]
-                try:
-                    answer = shim.receive_state()
-                except OSError:  # It has ended, or what it holds cannot be had.
-                    answer = None
-                    del waiting[fd]
-                    epoll.unregister(fd)
-                    shim.close()
-                if answer is not None:
-                    answers.append((shim, *answer))
-                    del waiting[fd]
-                    epoll.unregister(fd)
-    for shim in waiting.values():
-        _log.error("a shim does not answer: its command is ended")
-        shim.close()
-    return answers
 
 
 class _Recovery:
@@ -184,7 +150,7 @@ class _Recovery:
         cause = None if record.cause is None else unpack_cause(record.cause)
         input_at = -1 if claim is None else claim.files.pop(HeldPlace.STDIN_CURSOR, -1)
         recorder = RecoveringRecorder(self._records, facts, record, input_at)
-        child = _Nobody(record.pid) if claim is None else self._claims.child(claim, facts)
+        child = _PidAlone(record.pid) if claim is None else self._claims.child(claim, facts)
         recorder.resume(child, ring, drain_at)
         if claim is None:
             recorder.gone()
@@ -245,6 +211,6 @@ class _Deaf:
         pass
 
 
-class _Nobody(type(NO_CHILD)):  # type: ignore[misc]  # A child of which nothing is left but its pid.
+class _PidAlone(type(NO_CHILD)):  # type: ignore[misc]  # A child of which nothing is left but its pid.
     def __init__(self, pid: int) -> None:
         self.pid = pid
