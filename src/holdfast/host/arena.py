@@ -179,7 +179,7 @@ class Arena:
     def allocate(self, kind: int, *, beyond_limit: bool = False) -> int:
         """The place of a free cell or block, with whatever was in it before.
 
-        Cells have memory; blocks get theirs by ``back``, or from the system when it writes to them.
+        Cells have memory.  What is lent, and blocks, get theirs by ``back`` or by a system call that writes.
 
         Raises:
             LimitReached: There is none, or no memory for it.
@@ -199,9 +199,7 @@ class Arena:
         if not free:
             del blocks[number]
         try:
-            if kind == LENT_CELL:
-                self.back(at, size)
-            elif at + size > self._backed[number]:
+            if kind != LENT_CELL and at + size > self._backed[number]:
                 end = (at + size + _STEP - 1) & -_STEP
                 self.back(self._backed[number], end - self._backed[number])
                 self._backed[number] = end

@@ -10,8 +10,10 @@ What must hold:
 
 from __future__ import annotations
 
+import os
 from collections.abc import Sequence
 
+from holdfast.errors import LimitReached
 from holdfast.host.arena import BLOCK, BLOCK_SIZE, CELL, LENT_BLOCK, LENT_CELL, PAGE, SIZES, Arena, Damaged
 from holdfast.value import value
 
@@ -19,7 +21,10 @@ from . import layout
 from .layout import WriteFlag
 
 _STEP = 16_384
-"""Bytes by which tables and blocks get their memory."""
+"""Bytes by which a table gets its memory."""
+
+_IDLE_MOST = 65_536
+"""Bytes that the child has and that may stay in memory."""
 
 _FIRST = SIZES[CELL] // layout.WRITE_SIZE
 _MOST = SIZES[BLOCK] // layout.WRITE_SIZE
@@ -43,6 +48,7 @@ class Journal:
     __slots__ = (
         "_arena",
         "_backed",
+        "_erased",
         "_limit",
         "_slot",
         "cells",
@@ -70,6 +76,7 @@ class Journal:
         self.mask = -1
         self.pos = self.end = self._limit = 0
         """Where the next bytes go; up to where there is memory; up to where the cell or block goes."""
+        self._erased = 0
         self._backed = 0
         self.cells: list[int] = []
         """The cells and blocks with bytes, oldest first."""
@@ -154,42 +161,65 @@ class Journal:
         self._backed = _STEP // layout.WRITE_SIZE
         arena.release(before)
 
-    def make_room(self, size: int) -> list[tuple[int, int]]:
+    def make_room(self, size: int, *, is_idle: bool) -> list[tuple[int, int]]:
         """Have room for so many bytes; return places and lengths, in order.
+
+        First a small cell, because most processes are given little.
+
+        Args:
+            is_idle: Whether the child has everything that is in the journal.
 
         Raises:
             LimitReached: There is none; then nothing has changed.
         """
-        arena = self._arena
-        if self.pos + size > self.end and self.pos + size <= self._limit:
-            more = (self.pos + size - self.end + _STEP - 1) & -_STEP
-            arena.back(self.end, min(more, self._limit - self.end))
-            self.end = min(self.end + more, self._limit)
-        if self.pos + size <= self.end:
+        if self.pos + size <= self._limit:
+            if is_idle:
+                self._erase_given()
             return [(self.pos, size)]
-        if size <= PAGE:
-            at = arena.allocate(LENT_CELL)
-            self.cells.append(at)
-            self.end = self._limit = at + PAGE
-            return [(at, size)]
-        return self._make_blocks(size)
+        if size <= PAGE and not self._limit:
+            made = [(self._arena.allocate(LENT_CELL), size)]
+        else:
+            made = self._make_blocks(size)
+        self.cells += [at for at, _ in made]
+        at, _ = made[-1]
+        self._erased = self.pos = self.end = at
+        self._limit = sum(self._arena.cell_of(at))
+        return made
 
     def _make_blocks(self, size: int) -> list[tuple[int, int]]:
-        arena, made = self._arena, list[tuple[int, int]]()
+        made: list[tuple[int, int]] = []
         try:
             for start in range(0, size, BLOCK_SIZE):
-                length = min(BLOCK_SIZE, size - start)
-                at = arena.allocate(LENT_BLOCK)
-                made.append((at, length))
-                arena.back(at, -(-length // PAGE) * PAGE)
-        except BaseException:
+                made.append((self._arena.allocate(LENT_BLOCK), min(BLOCK_SIZE, size - start)))
+        except LimitReached:
             for at, _ in made:
-                arena.release(at)
+                self._arena.release(at)
             raise
-        self.cells += [at for at, _ in made]
-        at, length = made[-1]
-        self.end, self._limit = at - (-length // PAGE) * PAGE, at + BLOCK_SIZE
         return made
+
+    def _erase_given(self) -> None:
+        """Give memory back before the block is full: a process may be given little for hours."""
+        page = self.pos & -PAGE
+        if page - self._erased >= _IDLE_MOST:
+            self._arena.erase(self._erased, page - self._erased)
+            self._erased = page
+
+    def put(self, at: int, data: bytes | memoryview) -> None:
+        """Put bytes where ``make_room`` has said.  They get their memory here, if they have none.
+
+        Raises:
+            LimitReached: There is none.
+        """
+        arena, end = self._arena, at + len(data)
+        if self.pos == at and end <= self.end:
+            arena.map[at:end] = data
+        elif os.pwrite(arena.fd, data, at) < len(data):
+            raise LimitReached("memory of the arena", arena.limit, name="engine.arena_bytes")
+        self.pos, self.end = end, -(-end // PAGE) * PAGE
+
+    def begin_anew(self) -> None:
+        """Use another cell for the next bytes: something has failed in the middle of this one."""
+        self.pos = self.end = self._limit = 0
 
     def store(self, number: int, at: int, word: int, identifier: bytes) -> None:
         """Write an entry; it counts once ``commit`` says so."""
@@ -213,7 +243,7 @@ class Journal:
         for at in self.cells:
             self._arena.release(at)
         self.cells = []
-        self.pos = self.end = self._limit = 0
+        self.begin_anew()
 
 
 def cells_of_journal(arena: Arena, slot: int) -> Sequence[int]:

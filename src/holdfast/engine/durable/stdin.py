@@ -198,18 +198,21 @@ class DurableStdin(Stdin):
         try:
             if not self._begin(len(data), count):
                 return False
-            pieces = journal.make_room(len(data)) if data else [(_NOWHERE, 0)]
-        except LimitReached:
+            pieces = [(_NOWHERE, 0)]
+            if data:
+                pieces = journal.make_room(len(data), is_idle=not self._ends)
+            view = memoryview(data)
+            for at, size in pieces:
+                if size:
+                    journal.put(at, view[:size])
+                view = view[size:]
+        except (LimitReached, OSError):
+            journal.begin_anew()
             self._try_later()
             return False
-        done = 0
         for number, (at, size) in enumerate(pieces, count):
-            self._map[at : at + size] = data if size == len(data) else data[done : done + size]
-            done += size
             journal.store(number, at, layout.write_word(size, flags | named, len(name)), name)
             name, named, flags = b"", 0, flags | WriteFlag.MORE
-        if data:
-            journal.pos = at + size
         journal.commit(count + len(pieces))
         return True
 
