@@ -73,8 +73,8 @@ class Intake(Ring):
         "_entries",
         "_full",
         "_head_word",
-        "_is_block",
         "_is_silent",
+        "_low",
         "_map",
         "_mask",
         "_pos",
@@ -101,9 +101,10 @@ class Intake(Ring):
         self._tail = self._said = 0
         self._stream: Stream | None = None
         self._code = -1
+        # Where the next bytes go, from where on too little room is left, and where there is none.
         self._pos = self._end = 0
-        self._is_block = False
-        self._runs: list[Run] = []
+        self._low = -1
+        self._runs: tuple[Run, ...] = ()
         self._is_silent = False
         self.starved = False
         """Whether the last ``take`` gave nothing for want of memory.
@@ -129,12 +130,11 @@ class Intake(Ring):
         if stream is not self._stream:
             return self._take_other(fd, stream)
         pos, head = self._pos, self._head
-        room = self._end - pos
-        if room < _LEAST or head >= self._full or (room < _LEAST_OF_BLOCK and self._is_block):
+        if pos > self._low or head >= self._full:
             if not self._make_room(_LEAST):
                 return None
             pos, head = self._pos, self._head
-            room = self._end - pos
+        room = self._end - pos
         try:
             size = splice(
                 fd, self._cursor, READ_SIZE if room > READ_SIZE else room, None, None, SPLICE_F_NONBLOCK
@@ -239,8 +239,7 @@ class Intake(Ring):
 
     def _make_room(self, need: int) -> bool:
         """See to it that there is room for an entry and so many bytes; False if there is none to be had."""
-        room = self._end - self._pos
-        is_used_up = room < need or (room < _LEAST_OF_BLOCK and self._is_block)
+        is_used_up = self._pos > self._low or self._end - self._pos < need
         has_room = not is_used_up or self._turn(need)
         if has_room and self._head >= self._full:
             has_room = self._grow()
@@ -257,13 +256,16 @@ class Intake(Ring):
         size = SIZES[self._arena.kind_of(at)]
         os.lseek(self._cursor, at, os.SEEK_SET)
         self._words[self._slot + layout.BLOCK] = layout.block_word(at, self._head)
-        if self._runs:
-            self._runs[-1] = Run(self._runs[-1].at, self._head)
-        self._runs.append(Run(at, IN_USE))
-        self._is_block = size == SIZES[BLOCK]
-        self._pos, self._end = at, at + size - layout.MARGIN
+        ended = [Run(run.at, self._head) for run in self._runs[-1:]]
+        self._runs = (*self._runs[:-1], *ended, Run(at, IN_USE))
+        self._pos = at
+        self._set_end(at, size)
         self._release_runs()
         return True
+
+    def _set_end(self, at: int, size: int) -> None:
+        self._end = at + size - layout.MARGIN
+        self._low = self._end - (_LEAST_OF_BLOCK if size == SIZES[BLOCK] else _LEAST)
 
     def _new_place(self, kind: int) -> int:
         """A cell or block, if need be that of the oldest output, as if this were over its limit; or 0."""
@@ -314,9 +316,10 @@ class Intake(Ring):
 
     def _release_runs(self) -> None:
         """Give back what has dropped chunks only.  The last one is in use."""
-        runs, tail = self._runs, self._tail
-        while len(runs) > 1 and runs[0].end <= tail:
-            self._arena.release(runs.pop(0).at)
+        while len(self._runs) > 1 and self._runs[0].end <= self._tail:
+            oldest, *rest = self._runs
+            self._runs = tuple(rest)
+            self._arena.release(oldest.at)
 
 
 def waiting_in(fd: int) -> int:

@@ -20,8 +20,8 @@ from holdfast.value import value
 from . import layout
 from .layout import WriteFlag
 
-_STEP = 16_384
-"""Bytes by which a table gets its memory."""
+_AT_ONCE = 256
+"""Entries for which a table gets memory at once."""
 
 _IDLE_MOST = 65_536
 """Bytes that the child has and that may stay in memory."""
@@ -141,15 +141,16 @@ class Journal:
         if self.count + entries > _FIRST and self.mask + 1 == _FIRST:
             self._grow()
         while self._backed < min(self.count + entries, _MOST):
-            self._arena.back(self.table + (self._backed & -_FIRST) * layout.WRITE_SIZE, _STEP)
-            self._backed = (self._backed & -_FIRST) + _STEP // layout.WRITE_SIZE
+            self._backed &= -_AT_ONCE
+            self._arena.back(self.table + self._backed * layout.WRITE_SIZE, _AT_ONCE * layout.WRITE_SIZE)
+            self._backed += _AT_ONCE
         self._set_full()
 
     def _grow(self) -> None:
         arena = self._arena
         table = arena.allocate(BLOCK)
         try:
-            arena.back(table, _STEP)
+            arena.back(table, _AT_ONCE * layout.WRITE_SIZE)
         except BaseException:
             arena.release(table)
             raise
@@ -158,7 +159,7 @@ class Journal:
             arena.view[new : new + layout.WRITE_SIZE] = arena.view[old : old + layout.WRITE_SIZE]
         before, self.table, self.mask = self.table, table, _MOST - 1
         arena.words[self._slot + layout.IN_TABLE] = table
-        self._backed = _STEP // layout.WRITE_SIZE
+        self._backed = _AT_ONCE
         arena.release(before)
 
     def make_room(self, size: int, *, is_idle: bool) -> list[tuple[int, int]]:
@@ -217,8 +218,11 @@ class Journal:
             raise LimitReached("memory of the arena", arena.limit, name="engine.arena_bytes")
         self.pos, self.end = end, -(-end // PAGE) * PAGE
 
-    def begin_anew(self) -> None:
-        """Use another cell for the next bytes: something has failed in the middle of this one."""
+    def begin_anew(self, cells: int = 0) -> None:
+        """Keep so many cells and blocks only, and use another one for the next bytes."""
+        for at in self.cells[cells:]:
+            self._arena.release(at)
+        del self.cells[cells:]
         self.pos = self.end = self._limit = 0
 
     def store(self, number: int, at: int, word: int, identifier: bytes) -> None:
@@ -237,13 +241,6 @@ class Journal:
         """Give back the cells and blocks before the one with this place; the cursor is in that one."""
         while len(self.cells) > 1 and self._arena.cell_of(at)[0] != self.cells[0]:
             self._arena.release(self.cells.pop(0))
-
-    def give_up(self) -> None:
-        """Give back all bytes; the table stays."""
-        for at in self.cells:
-            self._arena.release(at)
-        self.cells = []
-        self.begin_anew()
 
 
 def cells_of_journal(arena: Arena, slot: int) -> Sequence[int]:

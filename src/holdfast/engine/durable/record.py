@@ -120,8 +120,9 @@ class Record:
         return self.arena.words[self.slot + layout.ACKED]
 
     @property
-    def flags(self) -> Flag:
-        return Flag(self.arena.words[self.slot + layout.FLAGS])
+    def flags(self) -> int:
+        """Bits of ``layout.Flag``."""
+        return self.arena.words[self.slot + layout.FLAGS]
 
     def _time(self, word: int) -> float | None:
         return layout.word_time(self.arena.words[self.slot + word])
@@ -178,7 +179,8 @@ class Record:
     def acked(self, seq: int) -> None:
         self.arena.words[self.slot + layout.ACKED] = seq
 
-    def flag(self, flag: Flag) -> None:
+    def flag(self, flag: int) -> None:
+        """Set a bit of ``layout.Flag``."""
         self.arena.words[self.slot + layout.FLAGS] |= flag
 
     # The end.

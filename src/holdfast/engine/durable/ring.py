@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 
 from holdfast.engine.ring import Budget, Dropped, RingSnapshot
 from holdfast.errors import LimitReached
-from holdfast.host.arena import BLOCK, SIZES, STAGE
+from holdfast.host.arena import SIZES, STAGE
 from holdfast.model import Chunk, Stream
 
 from . import layout
@@ -91,7 +91,7 @@ class DurableRing(Intake):
             os.read(arena.stage_out, READ_SIZE)
         for run in self._runs:
             arena.release(run.at)
-        self._runs = []
+        self._runs = ()
         for at in self._entries.cells():
             arena.release(at)
         self._begin_anew()
@@ -117,7 +117,8 @@ class DurableRing(Intake):
         size = words[self._entries.place(tail)] >> LENGTH_SHIFT & layout.LENGTH_MASK
         if self._dropped is None:
             self._dropped = Dropped()
-        self._dropped.add(layout.number_of(tail, words[self._slot + layout.EXIT_SEQ]), size)
+        exit_seq = words[self._slot + layout.EXIT_SEQ]
+        self._dropped.add(layout.number_of(tail, exit_seq) if exit_seq else tail + 1, size)
         self._total -= size
         self._budget.used -= size + self._piece
         self._set_tail(tail + 1)
@@ -154,7 +155,7 @@ class DurableRing(Intake):
             return
         self._head, self._tail = words[self._head_word], words[slot + layout.TAIL]
         self._code = words[slot + layout.STREAM]
-        self._runs = list(record.runs)
+        self._runs = record.runs
         self._refresh()
         exit_seq = words[slot + layout.EXIT_SEQ]
         if self._head:
@@ -182,11 +183,8 @@ class DurableRing(Intake):
         size = SIZES[self._arena.kind_of(at)]
         if layout.is_first(word, self._head):
             self._pos = at
-        self._end, self._is_block = at + size - layout.MARGIN, size == SIZES[BLOCK]
-        if self._runs and self._runs[-1].at == at:
-            self._runs[-1] = Run(at, IN_USE)
-        else:
-            self._runs.append(Run(at, IN_USE))
+        self._set_end(at, size)
+        self._runs = (*(run for run in self._runs if run.at != at), Run(at, IN_USE))
 
     def _adopt(self) -> None:
         """Number what was taken and has no number.  Nobody has seen that number."""

@@ -193,7 +193,7 @@ class DurableStdin(Stdin):
     def _accept(self, data: bytes, write_id: str | None, flags: int = 0) -> bool:
         """Make these bytes ours, by one commit; False if there is no room for them in the arena."""
         journal = self._journal
-        count = journal.count
+        count, cells = journal.count, len(journal.cells)
         name, named = (b"", 0) if write_id is None else layout.stored_identifier(write_id)
         try:
             if not self._begin(len(data), count):
@@ -207,7 +207,7 @@ class DurableStdin(Stdin):
                     journal.put(at, view[:size])
                 view = view[size:]
         except (LimitReached, OSError):
-            journal.begin_anew()
+            journal.begin_anew(cells)
             self._try_later()
             return False
         for number, (at, size) in enumerate(pieces, count):
@@ -359,7 +359,7 @@ class DurableStdin(Stdin):
         self._let_go()
 
     def _let_go(self) -> None:
-        self._journal.give_up()
+        self._journal.begin_anew()
         if self._cursor >= 0:
             os.close(self._cursor)
             self._cursor = -1
