@@ -378,6 +378,10 @@ def _ask(read: Read) -> list[tuple[Labels, float]]:
 class AuditRecord(Protocol):
     """One process in the audit log, from the request for it to its end."""
 
+    @property
+    def ref(self) -> str:
+        """By which its lines are known to be about one process."""
+
     def running(self, pid: int) -> None:
         """Record that the process was started."""
 
@@ -408,3 +412,6 @@ class Audit(Protocol):
         Raises:
             AuditFailed: It could not be written down, and is not to be started.
         """
+
+    def resume(self, ref: str, pid: int) -> AuditRecord:
+        """The record of a process that another server has started."""

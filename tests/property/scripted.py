@@ -213,7 +213,7 @@ class Life:
     def ended(self, stream: Stream) -> None:
         self._ended.append(stream.value)
 
-    def adopted(self, process: LocalProcess) -> None: ...
+    def adopted(self, process: LocalProcess, audit: str | None) -> None: ...
 
     def exited(self, who: Any, exit: Exit | None = None) -> None:  # noqa: A002
         self.ledger.append(("exited", who, exit) if exit is not None else "owner: exited")

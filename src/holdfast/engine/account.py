@@ -123,7 +123,10 @@ class AccountBackend:
 
     async def _begin(self, spec: Spec, entry: AuditRecord | None) -> LocalProcess:
         try:
-            process = await self._engine.start_for(spec, self, self._account.budget, self._principal.identity)
+            ref = None if entry is None else entry.ref
+            process = await self._engine.start_for(
+                spec, self, self._account.budget, self._principal.identity, ref
+            )
         except BaseException as error:
             if entry is not None:
                 entry.failed(str(error) if isinstance(error, HoldfastError) else type(error).__name__)
@@ -160,16 +163,24 @@ class AccountBackend:
 
     # Implements ``life.Owner``.
 
-    def adopted(self, process: LocalProcess) -> None:
+    def adopted(self, process: LocalProcess, audit: str | None) -> None:
         if not process.closed or process.has_leftovers:
             self._account.live.add(process)
-        self._engine.adopted(process)
+        if audit is not None and self._audit is not None:
+            self._entries[process] = self._audit.resume(audit, process.pid)
+            if process.exit is not None:
+                self._record_end(process)
+        self._engine.adopted(process, audit)
 
     def exited(self, process: LocalProcess) -> None:
+        self._record_end(process)
+        self._engine.exited(process)
+
+    def _record_end(self, process: LocalProcess) -> None:
         entry = self._entries.pop(process, None)
         if entry is not None and process.exit is not None:
             entry.ended(process.exit)
-        self._engine.exited(process)
+            process.recorder.audited()
 
     def closed(self, process: LocalProcess) -> None:
         if not process.has_leftovers:

@@ -105,8 +105,11 @@ class Descriptors:
 class Owner(Protocol):
     """Whoever keeps account of the processes of a backend."""
 
-    def adopted(self, process: LocalProcess) -> None:
-        """Another server has started it, and it goes on here; it may have ended."""
+    def adopted(self, process: LocalProcess, audit: str | None) -> None:
+        """Another server has started it, and it goes on here; it may have ended.
+
+        ``audit`` is its reference in the audit log, if its end is still to be recorded there.
+        """
 
     def exited(self, process: LocalProcess) -> None:
         """It has ended; its output may be held open."""

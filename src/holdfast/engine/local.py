@@ -259,7 +259,7 @@ class LocalBackend:
         backend = self.on_behalf_of(principal_of(identity))
         return (self, self._budget) if isinstance(backend, LocalBackend) else (backend, backend.budget)
 
-    def adopted(self, process: LocalProcess) -> None:
+    def adopted(self, process: LocalProcess, audit: str | None) -> None:
         if not process.closed:
             self._enter(process)
         elif process.has_leftovers:

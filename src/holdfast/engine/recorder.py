@@ -107,6 +107,9 @@ class Recorder(Protocol):
     def closed(self, seq: int) -> None:
         """Its output has ended; nobody was told."""
 
+    def audited(self) -> None:
+        """Its end is in the audit log."""
+
     def active(self, now: float) -> None:
         """It has said something, and is ended when it says nothing for a while."""
 
@@ -145,6 +148,9 @@ class _NoRecorder:
         pass
 
     def closed(self, seq: int) -> None:
+        pass
+
+    def audited(self) -> None:
         pass
 
     def active(self, now: float) -> None:

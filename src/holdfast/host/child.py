@@ -37,6 +37,7 @@ class ShimChild:
         "_before_us",
         "_explain",
         "_group",
+        "_has_exited",
         "_killed",
         "_shim",
         "_shim_pid",
@@ -85,7 +86,7 @@ class ShimChild:
         """The pid of the command, once it runs."""
         self.released = False
         """Whether the pid of the command may be another process's by now."""
-        self._killed = False
+        self._killed = self._has_exited = False
         self.is_held = held
         """Whether the shim holds the files of the command, which then outlives this server."""
         self.stdin = stdin
@@ -109,7 +110,8 @@ class ShimChild:
 
     def drop_input(self) -> None:
         """Have the shim close its copy of standard input, without which the command sees no end of it."""
-        self._shim.drop((HeldPlace.STDIN, HeldPlace.STDIN_CURSOR))
+        if not self._has_exited:
+            self._shim.drop((HeldPlace.STDIN, HeldPlace.STDIN_CURSOR))
 
     def fileno(self) -> int:
         """Return the socket to the shim, which is readable when a report has come."""
@@ -131,6 +133,8 @@ class ShimChild:
             if self.limits is not NO_LIMITS:
                 self._before_us = tree.waited_us(self._shim_pid)
             self._explain = None
+        elif report is not None and report.news is News.EXITED:
+            self._has_exited = True
         elif report is not None and report.news is News.LOST:
             self.released = True  # No shim keeps the pid from others any more.
         return report

@@ -112,6 +112,9 @@ class AuditLog:
             raise AuditFailed(reason)
         return AuditEntry(self, ref)
 
+    def resume(self, ref: str, pid: int) -> AuditEntry:
+        return AuditEntry(self, ref, pid)
+
     def _variables(self, spec: Spec) -> list[str]:
         names = {name for name, value in spec.env.items() if value is not None}
         if spec.env_policy is not None:
@@ -209,24 +212,24 @@ class AuditLog:
 class AuditEntry:
     """One process in the log.  Implements ``telemetry.AuditRecord``."""
 
-    __slots__ = ("_log", "_pid", "_ref")
+    __slots__ = ("_log", "_pid", "ref")
 
-    def __init__(self, log: AuditLog, ref: str) -> None:
+    def __init__(self, log: AuditLog, ref: str, pid: int = 0) -> None:
         self._log = log
-        self._ref = ref
-        self._pid = 0
+        self.ref = ref
+        self._pid = pid
 
     def running(self, pid: int) -> None:
         self._pid = pid
-        self._log.note("running", {"ref": self._ref, "pid": pid})
+        self._log.note("running", {"ref": self.ref, "pid": pid})
 
     def failed(self, reason: str) -> None:
-        self._log.note("failed", {"ref": self._ref, "reason": self._log.shown(reason)})
+        self._log.note("failed", {"ref": self.ref, "reason": self._log.shown(reason)})
 
     def ended(self, exit: Exit) -> None:  # noqa: A002  (what it is called everywhere)
         outcome, usage = exit.outcome, exit.usage
         facts: dict[str, Any] = {
-            "ref": self._ref,
+            "ref": self.ref,
             "pid": self._pid,
             "exitCode": exit.code,
             "outcome": outcome.kind.value,

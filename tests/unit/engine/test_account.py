@@ -262,6 +262,8 @@ async def test_a_header_gets_no_variable_that_the_token_does_not_allow(backend: 
 class Book:
     """Implements ``audit.Audit`` and ``audit.AuditRecord``: remembers everything."""
 
+    ref = "ref"
+
     def __init__(self) -> None:
         self.lines: list[tuple[object, ...]] = []
         self.full = False
@@ -278,6 +280,10 @@ class Book:
         if self.full:
             raise AuditFailed("full")
         self.lines.append(("start", principal.name, peer, spec.argv[0]))
+        return self
+
+    def resume(self, ref: str, pid: int) -> Book:
+        self.lines.append(("resumed", ref, pid))
         return self
 
     def running(self, pid: int) -> None:

@@ -320,7 +320,10 @@ class ExecState:
         self, home: ProcessScope, entries: Written, strays: Iterable[HostedProcess]
     ) -> Iterator[tuple[float, ProcessScope, Entry]]:
         for process in strays:
-            home.strays.keep(process)
+            if process.has_leftovers:
+                home.strays.keep(process)
+            else:
+                process.forget(Leftovers.END)  # Nobody was to be served it any more.
         for written, process in entries:
             request = written.request
             entry = self._entry(home, written.name, process, request)

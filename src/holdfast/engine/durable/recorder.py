@@ -63,8 +63,10 @@ class DurableRecorder:
 
     def resume(self, child: Child, ring: DurableRing, drain_at: float | None) -> None:
         """Go on with a process that another server has started."""
+        assert self.record is not None
         self.child, self._facts = child, None
         self._ring, self._drain_at = ring, drain_at
+        self._is_forgotten = bool(self.record.flags & Flag.FORGOTTEN)
 
     def discard(self) -> None:
         record, self.record = self.record, None
@@ -124,6 +126,10 @@ class DurableRecorder:
     def closed(self, seq: int) -> None:
         if self.record is not None and not self._is_forgotten:
             self.record.closed(seq, time.monotonic())
+
+    def audited(self) -> None:
+        if self.record is not None:
+            self.record.flag(Flag.AUDITED)
 
     def active(self, now: float) -> None:
         if self.record is not None:

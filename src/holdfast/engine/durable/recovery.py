@@ -164,7 +164,7 @@ class _Recovery:
             child, ring, self._parts, owner=owner, terms=facts.terms, recorder=recorder, snapshot=snapshot
         )
         recorder.close_cursor()
-        owner.adopted(process)
+        owner.adopted(process, None if record.flags & Flag.AUDITED else facts.audit)
         return RecoveredProcess(
             facts.note, process, record.closed_at, record.acked_seq, bool(record.flags & Flag.FORGOTTEN)
         )
