@@ -145,15 +145,23 @@ def _pids() -> list[int]:
     return [int(entry.name) for entry in os.scandir("/proc") if entry.name.isdigit()]
 
 
+def serving(pid: int) -> int:
+    """The process that serves: the one that was started, or the server below it if that is a keeper."""
+    if not _name(pid).startswith("holdfast-keeper"):
+        return pid
+    found = [one.pid for one in descendants(pid) if _name(one.pid).startswith("holdfast-server")]
+    return found[0] if found else pid
+
+
 def resident_bytes(pid: int) -> int:
-    """The memory a process occupies now."""
-    pages = int(Path(f"/proc/{pid}/statm").read_text().split()[1])
+    """The memory that the process occupies now which serves."""
+    pages = int(Path(f"/proc/{serving(pid)}/statm").read_text().split()[1])
     return pages * os.sysconf("SC_PAGE_SIZE")
 
 
 def open_files(pid: int) -> int:
-    """How many descriptors a process holds."""
-    return len(os.listdir(f"/proc/{pid}/fd"))
+    """How many descriptors the process holds that serves."""
+    return len(os.listdir(f"/proc/{serving(pid)}/fd"))
 
 
 # A start that takes as long as the test wants.

@@ -14,7 +14,7 @@ import pytest
 from tests.fakes.client import Client, Refusal, client
 from tests.fakes.file_talk import uri
 from tests.fakes.frames import TEXT, frame_bytes
-from tests.fakes.server import Program, eventually, open_files, program_at
+from tests.fakes.server import Program, eventually, open_files, program_at, serving
 
 MIB = 1 << 20
 BAD_DESCRIPTOR = (-32603, "Bad file descriptor (os error 9)")
@@ -314,7 +314,7 @@ async def test_files_that_are_being_opened_when_their_connection_ends_are_closed
         await talking.close()
 
     def held() -> int:
-        links = Path(f"/proc/{program.pid}/fd")
+        links = Path(f"/proc/{serving(program.pid)}/fd")
         return sum(os.path.realpath(link) == str(file) for link in links.iterdir())
 
     for _ in range(3):

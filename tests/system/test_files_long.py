@@ -17,7 +17,7 @@ from tests.fakes.backends import LONG
 from tests.fakes.client import Client, client, start_params
 from tests.fakes.file_talk import uri
 from tests.fakes.frames import CONTINUATION, PING, PONG, TEXT, Frame, Wire
-from tests.fakes.server import COMMAND, PATIENCE, Program, eventually, program_at, resident_bytes
+from tests.fakes.server import COMMAND, PATIENCE, Program, eventually, program_at, resident_bytes, serving
 
 MIB = 1 << 20
 LARGE = (500 if LONG else 100) * MIB
@@ -45,12 +45,12 @@ def make_file(path: Path, size: int) -> str:
 
 def peak(server: Program) -> int:
     """The most memory that the server has had since its mark was last reset."""
-    text = Path(f"/proc/{server.pid}/status").read_text()
+    text = Path(f"/proc/{serving(server.pid)}/status").read_text()
     return 1024 * int(text.partition("VmHWM:")[2].split()[0])
 
 
 def reset_peak(server: Program) -> int:
-    Path(f"/proc/{server.pid}/clear_refs").write_text("5")
+    Path(f"/proc/{serving(server.pid)}/clear_refs").write_text("5")
     return peak(server)
 
 
@@ -203,7 +203,7 @@ async def test_a_client_that_leaves_lets_go_of_the_file(served: tuple[Program, s
     wire.abort()
 
     def is_open() -> bool:
-        links = Path(f"/proc/{server.pid}/fd").iterdir()
+        links = Path(f"/proc/{serving(server.pid)}/fd").iterdir()
         return any(_target(link) == str(tmp_path / "large") for link in links)
 
     await eventually(lambda: not is_open())

@@ -29,7 +29,7 @@ from tests.fakes.sandboxes import (
     uri,
     workspace,
 )
-from tests.fakes.server import eventually
+from tests.fakes.server import eventually, serving
 from tests.fakes.trees import NOBODY, USERS, Host, host_of
 
 pytestmark = pytest.mark.slow
@@ -186,9 +186,9 @@ async def test_the_server_is_out_of_reach(confining: ConfiningServer) -> None:
     places = [
         f"/proc/{who}/{what}" for who in ("self", confining.host.program.pid) for what in ("environ", "mem")
     ]
-    outside = f"/proc/{confining.host.program.pid}/environ"
+    outside = f"/proc/{serving(confining.host.program.pid)}/environ"
     async with talk(confining.url) as talking:
-        told = await sh(talking, READ_ONLY, f"cat {outside} /proc/{confining.host.program.pid}/maps")
+        told = await sh(talking, READ_ONLY, f"cat {outside} /proc/{serving(confining.host.program.pid)}/maps")
         for place in places:
             with pytest.raises(Refusal) as refusal:
                 await talking.call("fs/readFile", {"path": uri(place), "sandbox": READ_ONLY})

@@ -46,6 +46,9 @@ from .streams import open_standard_files
 _FAILED = 1
 """The exit code of a server that cannot start.  ``serve`` never exits with the code of a process."""
 
+_REFUSALS = (BadListen, BadAccess, BadAudit, HostUnfit, NotDurable)
+"""What is wrong with the command line or with the host, in words for the user."""
+
 _STOP_SIGNALS = (signal.SIGTERM, signal.SIGINT)
 
 _SETTLE = 0.5
@@ -99,7 +102,7 @@ def serve(arguments: argparse.Namespace) -> int:
         return be_spare(
             control, plan.make_confiner, lambda takeover: _run(plan, takeover), plan.limits.engine
         )
-    except (BadListen, BadAccess, BadAudit, HostUnfit, NotDurable) as bad:
+    except _REFUSALS as bad:
         # In the format of other servers of this protocol.
         print(f"Error: {bad}", file=sys.stderr)
         return _FAILED
@@ -129,12 +132,18 @@ def _run(plan: ServerPlan, takeover: Takeover | None) -> int:
         fork_server = takeover.fork_server
         confiner, groups = takeover.inheritance.confiner, takeover.inheritance.groups.renewed()
     spawner = Spawner(Environment(own_environment()), fork_server, groups=groups, confiner=confiner)
-    poller = Poller()
-    with asyncio.Runner(loop_factory=lambda: asyncio.SelectorEventLoop(poller.selector())) as runner:
-        if os.getpid() == 1:
-            # As the first process of a container we have to reap the orphans of others, too.
-            runner.get_loop().add_signal_handler(signal.SIGCHLD, fork_server.adopt)
-        code = runner.run(_serve(plan, spawner, poller, takeover))
+    poller, code = Poller(), _FAILED
+    try:
+        with asyncio.Runner(loop_factory=lambda: asyncio.SelectorEventLoop(poller.selector())) as runner:
+            if os.getpid() == 1:
+                # As the first process of a container we have to reap the orphans of others, too.
+                runner.get_loop().add_signal_handler(signal.SIGCHLD, fork_server.adopt)
+            code = runner.run(_serve(plan, spawner, poller, takeover))
+    except _REFUSALS:
+        # No other server would fare better: this is not a crash.
+        if takeover is not None:
+            takeover.fork_server.stop(_FAILED)
+        raise
     if takeover is not None:
         takeover.fork_server.stop(code)
     return code
