@@ -235,11 +235,10 @@ class Arena:
 
     def _cut_block(self, kind: int, *, beyond_limit: bool) -> int:
         assert self.rebuilt
-        most = self._blocks if beyond_limit else self._blocks - _RESERVED
-        # Blocks are rarely full: it is asked for the truth only if they could be too many.
-        is_over = (self._cut + 1) << SHIFT > self.limit and self.used + BLOCK_SIZE > self.limit
-        if (not self._returned and self._next >= most) or (is_over and not beyond_limit):
-            raise LimitReached("memory of the arena", self.limit, name="engine.arena_bytes")
+        while not self._has_block(beyond_limit=beyond_limit):
+            if not self._warm:
+                raise LimitReached("memory of the arena", self.limit, name="engine.arena_bytes")
+            self._give_back(self._warm.pop() >> SHIFT)
         if self._returned:
             number = self._returned.pop()
         else:
@@ -248,6 +247,15 @@ class Arena:
         self._table[number] = kind
         self._cut += 1
         return number << SHIFT
+
+    def _has_block(self, *, beyond_limit: bool) -> bool:
+        """Whether one more block may be cut, and is there."""
+        if beyond_limit:
+            return bool(self._returned) or self._next < self._blocks
+        # Blocks are rarely full: it is asked for the truth only if they could be too many.
+        if (self._cut + 1) << SHIFT > self.limit and self.used + BLOCK_SIZE > self.limit:
+            return False
+        return bool(self._returned) or self._next < self._blocks - _RESERVED
 
     def _give_back(self, number: int) -> None:
         self.erase(number << SHIFT, BLOCK_SIZE)
@@ -375,10 +383,10 @@ class Arena:
         table, size = bytes(self._table), SIZES[SLOT]
         number = table.find(SLOT)
         while number >= 0:
-            start, end = number << SHIFT, (number + 1) << SHIFT
-            yield from compress(
-                range(start, end, size), self.words[start >> 3 : end >> 3 : size >> 3].tolist()
-            )
+            start = number << SHIFT
+            # Not by the map, which would give memory to pages that have none.
+            states = memoryview(os.pread(self.fd, BLOCK_SIZE, start)).cast("Q")[:: size >> 3].tolist()
+            yield from compress(range(start, start + BLOCK_SIZE, size), states)
             number = table.find(SLOT, number + 1)
 
     def rebuild(self, named: AbstractSet[int]) -> None:

@@ -161,7 +161,7 @@ def _oldest(tail: int, head: int) -> int:
 
 
 @value
-class Run:
+class Stretch:
     """Entries whose bytes are in one cell or block."""
 
     at: int
@@ -169,13 +169,13 @@ class Run:
     """The entry behind the last one."""
 
 
-def runs_of(arena: Arena, index: Index, tail: int, head: int) -> list[Run]:
+def stretches_of(arena: Arena, index: Index, tail: int, head: int) -> list[Stretch]:
     """The cells and blocks that have the bytes of the entries, oldest first.
 
     Raises:
         Damaged: An entry is none.
     """
-    words, found, said = arena.words, list[Run](), -1
+    words, found, said = arena.words, list[Stretch](), -1
     start = end = 0
     for entry in range(tail, head):
         place = index.place(entry)
@@ -183,12 +183,12 @@ def runs_of(arena: Arena, index: Index, tail: int, head: int) -> list[Run]:
         at, length = word >> layout.POSITION_SHIFT, word >> layout.LENGTH_SHIFT & layout.LENGTH_MASK
         if not start <= at < end:
             if found:
-                found[-1] = Run(start, entry)
+                found[-1] = Stretch(start, entry)
             start, size = arena.cell_of(at)
             end = start + size - layout.MARGIN
             if size < PAGE:
                 raise Damaged(f"there is no output at {at}")
-            found.append(Run(start, head))
+            found.append(Stretch(start, head))
         is_stream = word & layout.STREAM_MASK < len(layout.STREAMS)
         if not length or at + length > end or not is_stream or said not in (-1, before):
             raise Damaged(f"entry {entry} is none")

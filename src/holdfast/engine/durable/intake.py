@@ -27,7 +27,7 @@ from holdfast.host.arena import BLOCK, CELL, SIZES, STAGE
 from holdfast.model import Chunk, Stream
 
 from . import layout
-from .index import Index, Run
+from .index import Index, Stretch
 from .layout import LENGTH_SHIFT, POSITION_SHIFT
 
 if TYPE_CHECKING:
@@ -54,7 +54,7 @@ _FULL_PIECE = 4095
 """A piece as large as this may be followed by another one."""
 
 IN_USE = 1 << 62
-"""The end of the run that is not at its end."""
+"""The end of the stretch that is not at its end."""
 
 _NO_CHUNKS: list[Chunk] = []
 """That of all: nothing is ever added."""
@@ -62,7 +62,7 @@ _NO_CHUNKS: list[Chunk] = []
 _MOST_CHUNKS = (layout.DIRECTORY - 2) * layout.SEGMENT
 
 
-class Intake(Ring):
+class TakingRing(Ring):
     """The part of a ring in the arena that takes bytes.  ``DurableRing`` counts them and tells of them."""
 
     __slots__ = (
@@ -78,11 +78,11 @@ class Intake(Ring):
         "_map",
         "_mask",
         "_pos",
-        "_runs",
         "_said",
         "_slot",
         "_start",
         "_stream",
+        "_stretches",
         "_tail",
         "_words",
         "starved",
@@ -104,7 +104,7 @@ class Intake(Ring):
         # Where the next bytes go, from where on too little room is left, and where there is none.
         self._pos = self._end = 0
         self._low = -1
-        self._runs: tuple[Run, ...] = ()
+        self._stretches: tuple[Stretch, ...] = ()
         self._is_silent = False
         self.starved = False
         """Whether the last ``take`` gave nothing for want of memory.
@@ -256,11 +256,11 @@ class Intake(Ring):
         size = SIZES[self._arena.kind_of(at)]
         os.lseek(self._cursor, at, os.SEEK_SET)
         self._words[self._slot + layout.BLOCK] = layout.block_word(at, self._head)
-        ended = [Run(run.at, self._head) for run in self._runs[-1:]]
-        self._runs = (*self._runs[:-1], *ended, Run(at, IN_USE))
+        ended = [Stretch(stretch.at, self._head) for stretch in self._stretches[-1:]]
+        self._stretches = (*self._stretches[:-1], *ended, Stretch(at, IN_USE))
         self._pos = at
         self._set_end(at, size)
-        self._release_runs()
+        self._release_stretches()
         return True
 
     def _set_end(self, at: int, size: int) -> None:
@@ -273,12 +273,12 @@ class Intake(Ring):
             try:
                 return self._arena.allocate(kind)
             except LimitReached:
-                if not self._drop_run():
+                if not self._drop_stretch():
                     return 0
 
-    def _drop_run(self) -> bool:
+    def _drop_stretch(self) -> bool:
         """Drop the oldest chunks until a cell or block is free; False if that would take the newest."""
-        oldest = self._runs[0] if len(self._runs) > 1 else None
+        oldest = self._stretches[0] if len(self._stretches) > 1 else None
         if oldest is None or oldest.end >= self._head:
             return False
         while self._tail < oldest.end:
@@ -311,14 +311,14 @@ class Intake(Ring):
             self._full = tail + self._mask + 1
         elif not tail & layout.SEGMENT - 1:
             self._entries.drop_before(tail, self._head)
-        if self._runs and self._runs[0].end <= tail:
-            self._release_runs()
+        if self._stretches and self._stretches[0].end <= tail:
+            self._release_stretches()
 
-    def _release_runs(self) -> None:
+    def _release_stretches(self) -> None:
         """Give back what has dropped chunks only.  The last one is in use."""
-        while len(self._runs) > 1 and self._runs[0].end <= self._tail:
-            oldest, *rest = self._runs
-            self._runs = tuple(rest)
+        while len(self._stretches) > 1 and self._stretches[0].end <= self._tail:
+            oldest, *rest = self._stretches
+            self._stretches = tuple(rest)
             self._arena.release(oldest.at)
 
 
@@ -330,7 +330,7 @@ def waiting_in(fd: int) -> int:
 
 
 def _read(fd: int) -> bytes | None:
-    """As ``Intake.take``, for nobody."""
+    """As ``TakingRing.take``, for nobody."""
     try:
         return os.read(fd, READ_SIZE)
     except OSError as error:

@@ -259,7 +259,7 @@ def cells_of_journal(arena: Arena, slot: int) -> Sequence[int]:
 
 
 @value
-class Rest:
+class Ungiven:
     """What of a journal the child was not given."""
 
     tail: int
@@ -274,7 +274,7 @@ class Rest:
     """For each write: how many entries there are up to its end."""
 
 
-def rest_of(journal: Journal, tail: int, reached: int) -> Rest:
+def ungiven_of(journal: Journal, tail: int, reached: int) -> Ungiven:
     """What the child was not given when the cursor stood at ``reached``.
 
     Raises:
@@ -296,7 +296,7 @@ def rest_of(journal: Journal, tail: int, reached: int) -> Rest:
         if write.flags & WriteFlag.MORE and ends:
             ends.pop()
         ends.append(number + 1)
-    return Rest(tail, at, left, queued, tuple(ends))
+    return Ungiven(tail, at, left, queued, tuple(ends))
 
 
 def cells_with_bytes(arena: Arena, journal: Journal, tail: int) -> list[int]:

@@ -16,7 +16,7 @@ from holdfast.errors import LimitReached
 from holdfast.host.arena import BLOCK, CELL, SIZES, SLOT, STAGE, Arena, Damaged
 
 from . import layout
-from .index import Index, Run, runs_of
+from .index import Index, Stretch, stretches_of
 from .journal import cells_of_journal
 from .layout import Flag, SlotState
 
@@ -27,7 +27,7 @@ _STORED = (SlotState.STARTING, SlotState.RUNNING, SlotState.STRAY, SlotState.LED
 class Record:
     """What is known of one process.  Times are of the clock that never goes back."""
 
-    __slots__ = ("arena", "damaged", "runs", "slot")
+    __slots__ = ("arena", "damaged", "slot", "stretches")
 
     def __init__(self, arena: Arena, slot: int) -> None:
         """``slot`` is its first word."""
@@ -35,7 +35,7 @@ class Record:
         self.slot = slot
         self.damaged = ""
         """Why it cannot be believed, in words, if it cannot."""
-        self.runs: tuple[Run, ...] = ()
+        self.stretches: tuple[Stretch, ...] = ()
         """Where its output was when the arena was scanned."""
 
     # What is known.
@@ -130,7 +130,7 @@ class Record:
     # What happens.
 
     def started(self, pid: int, at: float) -> None:
-        """Its program runs."""
+        """Its program stretches."""
         words, slot = self.arena.words, self.slot
         words[slot + layout.PID] = pid
         words[slot + layout.STARTED] = layout.time_word(at)
@@ -219,9 +219,11 @@ class Record:
                 found |= dict.fromkeys(arena.cells_of_blob(words[slot + word]))
         if not words[slot + layout.FLAGS] & Flag.SILENT:
             index = Index(arena, slot)
-            self.runs = tuple(runs_of(arena, index, words[slot + layout.TAIL], words[slot + layout.HEAD]))
+            self.stretches = tuple(
+                stretches_of(arena, index, words[slot + layout.TAIL], words[slot + layout.HEAD])
+            )
             found |= dict.fromkeys(index.cells())
-            found |= dict.fromkeys(run.at for run in self.runs)
+            found |= dict.fromkeys(stretch.at for stretch in self.stretches)
             if words[slot + layout.BLOCK]:
                 found[layout.block_at(words[slot + layout.BLOCK])] = None
         found |= dict.fromkeys(cells_of_journal(arena, slot))

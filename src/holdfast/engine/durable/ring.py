@@ -15,15 +15,15 @@ from holdfast.host.arena import SIZES, STAGE
 from holdfast.model import Chunk, Stream
 
 from . import layout
-from .index import Run
-from .intake import IN_USE, MOST_STAGED, READ_SIZE, Intake, waiting_in
+from .index import Stretch
+from .intake import IN_USE, MOST_STAGED, READ_SIZE, TakingRing, waiting_in
 from .layout import LENGTH_SHIFT, POSITION_SHIFT
 
 if TYPE_CHECKING:
     from .record import Record
 
 
-class DurableRing(Intake):
+class DurableRing(TakingRing):
     """The newest output of one process, in the arena.  Behaves as a ``Ring`` to whoever reads it.
 
     ``take`` gets the bytes and commits them; ``append`` then only counts them and drops what no longer fits.
@@ -89,9 +89,9 @@ class DurableRing(Intake):
         if arena.staged is self:
             arena.staged = None
             os.read(arena.stage_out, READ_SIZE)
-        for run in self._runs:
-            arena.release(run.at)
-        self._runs = ()
+        for stretch in self._stretches:
+            arena.release(stretch.at)
+        self._stretches = ()
         for at in self._entries.cells():
             arena.release(at)
         self._begin_anew()
@@ -155,7 +155,7 @@ class DurableRing(Intake):
             return
         self._head, self._tail = words[self._head_word], words[slot + layout.TAIL]
         self._code = words[slot + layout.STREAM]
-        self._runs = record.runs
+        self._stretches = record.stretches
         self._refresh()
         exit_seq = words[slot + layout.EXIT_SEQ]
         if self._head:
@@ -184,7 +184,7 @@ class DurableRing(Intake):
         if layout.is_first(word, self._head):
             self._pos = at
         self._set_end(at, size)
-        self._runs = (*(run for run in self._runs if run.at != at), Run(at, IN_USE))
+        self._stretches = (*(stretch for stretch in self._stretches if stretch.at != at), Stretch(at, IN_USE))
 
     def _adopt(self) -> None:
         """Number what was taken and has no number.  Nobody has seen that number."""

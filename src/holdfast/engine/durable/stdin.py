@@ -25,7 +25,7 @@ from holdfast.model import WriteStatus
 from holdfast.poller import WRITABLE, Poller
 
 from . import layout
-from .journal import Journal, cells_with_bytes, rest_of
+from .journal import Journal, cells_with_bytes, ungiven_of
 from .layout import InputFlag, WriteFlag
 
 if TYPE_CHECKING:
@@ -434,7 +434,7 @@ class DurableStdin(Stdin):
 
     def _go_on(self) -> None:
         journal = self._journal
-        rest = rest_of(journal, self._tail, os.lseek(self._cursor, 0, os.SEEK_CUR))
+        rest = ungiven_of(journal, self._tail, os.lseek(self._cursor, 0, os.SEEK_CUR))
         self._tail = self._words[self._tail_word] = rest.tail  # Before the cursor says less than this.
         # If everything is given, what it stands in is nobody's any more, and may be used for a later entry.
         self._at = os.lseek(self._cursor, rest.at if rest.ends else _NOWHERE, os.SEEK_SET)
