@@ -130,7 +130,7 @@ class Record:
     # What happens.
 
     def started(self, pid: int, at: float) -> None:
-        """Its program stretches."""
+        """Its program runs."""
         words, slot = self.arena.words, self.slot
         words[slot + layout.PID] = pid
         words[slot + layout.STARTED] = layout.time_word(at)
