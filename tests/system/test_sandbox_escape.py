@@ -762,6 +762,21 @@ async def test_directories_are_watched_only_if_that_is_admitted(confining: Confi
     assert told.output.strip() == str(confining.admits("watched")).encode()
 
 
+async def test_hard_links_are_admitted(confining: ConfiningServer) -> None:
+    """What a file is called elsewhere no mount and no rule about names can know."""
+    with scene(confining.uid) as here:
+        protected, before = here.config, here.config.read_text()
+        os.link(protected, here.work / "other")
+        async with talk(confining.url) as talking:
+            await sh(talking, workspace(here.work), "echo evil > .git/config", cwd=uri(here.work))
+            by_its_name = protected.read_text()
+            await sh(talking, workspace(here.work), "echo evil > other", cwd=uri(here.work), name="other")
+        left = protected.read_text() != before
+
+    assert by_its_name == before
+    assert confining.admits("hard links") is left
+
+
 async def test_programs_of_the_group_are_admitted(confining: ConfiningServer) -> None:
     """The bit cannot be refused: on directories it says who owns what is made there."""
     with scene(confining.uid) as here:

@@ -23,6 +23,11 @@ if TYPE_CHECKING:
 LOCKS = "locks and leases can be held on whatever can be read"
 """A weakness of every sandbox: the kernel asks for no more than an open file."""
 
+HARD_LINKS = (
+    "a file that has a name in a writable place can be written, whatever protects its others (hard links)"
+)
+"""A weakness of every sandbox: whatever keeps a file goes by the name under which it is reached."""
+
 GROUPS = "programs can be left in writable places that run with the group of the server (set-gid)"
 """A weakness of every sandbox: for directories the same bit means something else, which is often needed."""
 

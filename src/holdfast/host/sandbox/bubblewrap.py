@@ -17,7 +17,7 @@ from holdfast.errors import SandboxUnavailable
 from holdfast.sandbox import Access, Protection, Rules, Sandbox
 
 from . import landlock
-from .backends import GROUPS, LOCKS, SandboxBackend, SandboxProbe, SandboxServices
+from .backends import GROUPS, HARD_LINKS, LOCKS, SandboxBackend, SandboxProbe, SandboxServices
 from .confinement import Confinement, witness_rules
 from .filter import program
 from .mounts import arguments, masks
@@ -99,7 +99,7 @@ class Bubblewrap:
 
     @property
     def weaknesses(self) -> tuple[str, ...]:
-        return (_LINKS, _PIPES_BELOW if self._has_domains else _PIPES, LOCKS, GROUPS)
+        return (_LINKS, _PIPES_BELOW if self._has_domains else _PIPES, HARD_LINKS, LOCKS, GROUPS)
 
     def confine(self, sandbox: Sandbox, rules: Rules) -> Confinement:
         if sandbox.entries is None:

@@ -15,7 +15,7 @@ from collections.abc import Callable
 from holdfast.errors import SandboxUnavailable
 from holdfast.sandbox import Access, Protection, Rules, Sandbox
 
-from .backends import GROUPS, LOCKS, SandboxBackend, SandboxProbe, SandboxServices
+from .backends import GROUPS, HARD_LINKS, LOCKS, SandboxBackend, SandboxProbe, SandboxServices
 from .confinement import Confinement, witness_rules
 from .filter import program
 from .rules import EVERYTHING, READ_ONLY
@@ -113,6 +113,7 @@ def weaknesses(known: int) -> list[str]:
         "names and attributes of files can be seen everywhere, and directories be watched",
         "processes of the host can be seen, and priority and processors of those of the same user be changed",
         "System V shared memory, semaphores and message queues of the same user can be used",
+        HARD_LINKS,
         LOCKS,
         GROUPS,
     ]

@@ -45,7 +45,7 @@ def test_the_best_that_works_is_taken(sandboxes: Sandboxes, compiled: str) -> No
         True,
     )
     pipes = "below writable ones" if landlock.version() >= landlock.LEAST else "named pipes of the host"
-    expected = ["symbolic link", pipes, "locks", "set-gid"]
+    expected = ["symbolic link", pipes, "hard links", "locks", "set-gid"]
     assert len(best.weaknesses) == len(expected)
     assert [word for word, each in zip(expected, best.weaknesses, strict=True) if word in each] == expected
     assert confiner.findings[SandboxBackendName.BUBBLEWRAP] == SandboxProbe()

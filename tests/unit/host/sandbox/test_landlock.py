@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 
 from holdfast.host.sandbox import landlock
+from holdfast.host.sandbox.backends import HARD_LINKS
 from holdfast.host.sandbox.landlock import COMMANDS, DEVICES, LEAST, SCOPES, ruleset, shortfalls, weaknesses
 from holdfast.host.sandbox.rules import EVERYTHING
 from holdfast.sandbox import Access, Rule, Rules
@@ -247,6 +248,7 @@ def test_weaknesses_are_told_and_older_kernels_have_more() -> None:
         "names and attributes of files can be seen everywhere, and directories be watched",
         "processes of the host can be seen, and priority and processors of those of the same user be changed",
         "System V shared memory, semaphores and message queues of the same user can be used",
+        HARD_LINKS,
         "locks and leases can be held on whatever can be read",
         "programs can be left in writable places that run with the group of the server (set-gid)",
     ]
