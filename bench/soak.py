@@ -87,7 +87,8 @@ class Soak:
         path = self._directory / "socket"
         listen = ("--listen", "ws://127.0.0.1:0", "--listen", f"unix://{path}")
         web = Web(noise)
-        with Watched(*listen, "--sandbox", self._arguments.sandbox) as server:
+        # One of the clients sends the worst that is legal to methods that remove files, and we may be root.
+        with Watched(*listen, "--sandbox", self._arguments.sandbox, within=self._directory) as server:
             urls = [server.read_url(), server.read_url()]
             # Two of three on TCP.
             pause = self._arguments.connections / self._arguments.rate

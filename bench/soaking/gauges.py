@@ -18,10 +18,15 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from bench.soaking import fence
+
 _NUMBER = re.compile(r"\[[0-9]+\]$")
 _TICKS = os.sysconf("SC_CLK_TCK")
 _PAGE = os.sysconf("SC_PAGE_SIZE")
 _MIB = 1 << 20
+_ROOT = str(Path(__file__).parents[2])
+_NO_FILES = ("/sys/fs/cgroup", "/proc", "/dev/pts")
+"""What a server needs to write, and where nobody has files."""
 
 
 class Silent(Exception):
@@ -48,11 +53,15 @@ class Sample:
 class Watched:
     """The server of a soak.  A context manager: it is stopped at the end."""
 
-    def __init__(self, *options: str) -> None:
+    def __init__(self, *options: str, within: Path | None = None) -> None:
+        """``within`` is the one place where it can write files, if this host allows such a thing."""
+        fenced, places = within is not None and fence.can_fence(), [str(within), *_NO_FILES]
+        before = (*fence.COMMAND, ":".join(places)) if fenced else ()
         self._log = tempfile.TemporaryFile()  # noqa: SIM115 - closed when the server has ended
         self._answers, theirs = os.pipe()
         self._process = subprocess.Popen(
-            [sys.executable, "-m", "bench.soaking.launcher", str(theirs), "serve", *options],
+            [*before, sys.executable, "-m", "bench.soaking.launcher", str(theirs), "serve", *options],
+            env={**os.environ, **({"PYTHONPATH": _ROOT, "TMPDIR": str(within)} if fenced else {})},
             stdin=subprocess.DEVNULL,
             stdout=subprocess.PIPE,
             stderr=self._log,

@@ -20,6 +20,7 @@ from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 
+from bench.soaking import fence
 from holdfast.config import ConnectionLimits, EngineLimits, SessionLimits
 from holdfast.dialects.exec.conversation import ExecEndpoint
 from holdfast.dialects.exec.methods import METHODS
@@ -33,7 +34,6 @@ from holdfast.server.app import Server
 from holdfast.server.listen import Listen, TcpListen
 from holdfast.server.routes import Route, Routes
 from holdfast.telemetry import Silent, Telemetry
-from tests.fakes import fence
 from tests.fakes.app_talk import AppLoop
 from tests.fakes.dialects import HandTimer
 from tests.fakes.process import calls_over

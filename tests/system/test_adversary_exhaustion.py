@@ -50,7 +50,7 @@ async def without_files(program: Program, url: str) -> AsyncIterator[None]:
 
 
 @pytest.mark.timeout(90)
-async def test_without_descriptors_requests_are_refused_with_the_reason() -> None:
+async def test_without_descriptors_requests_are_refused_with_the_reason(tmp_path: Path) -> None:
     """And everything that others have goes on; afterwards all is as before."""
     with program_at() as (program, url):
         async with no_trace(program, url), web() as site, company(url) as neighbours, knowing(url) as talking:
@@ -67,7 +67,7 @@ async def test_without_descriptors_requests_are_refused_with_the_reason() -> Non
                 "fs/open": {"handleId": "h", "path": "file:///etc/passwd"},
                 "fs/readFile": {"path": "file:///etc/passwd"},
                 "fs/readDirectory": {"path": "file:///etc"},
-                "fs/writeFile": {"path": "file:///tmp/holdfast-none", "dataBase64": ""},
+                "fs/writeFile": {"path": (tmp_path / "none").as_uri(), "dataBase64": ""},
                 "http/request": {"requestId": "r", "method": "GET", "url": site.url},
             }
             async with without_files(program, url):
