@@ -22,11 +22,14 @@ from tests.fakes.server import PATIENCE
 from tests.fakes.trees import USERS, Host, knowing
 
 BACKENDS = ("bubblewrap", "landlock")
+EVERY_SETUP = [(backend, name) for backend in BACKENDS for name in USERS]
+"""Each sandbox backend with the rights of each user: the two keep root and others in by different means."""
 SETUPS = [
     (backend, name)
     for at, backend in enumerate(BACKENDS)
     for name in (USERS if LONG else (USERS[at % len(USERS)],))
 ]
+"""For what takes long: each sandbox backend with one user, and each user with one sandbox backend."""
 PROTECTED = (".git", ".agents", ".codex", ".aws")
 
 INTRUDER = str(Path(__file__).with_name("intruder.py"))

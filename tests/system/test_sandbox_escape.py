@@ -25,6 +25,7 @@ from tests.fakes.intruder_tricks import WAYS
 from tests.fakes.outsiders import Bystander, Ears, bystander, ears
 from tests.fakes.sandboxes import (
     BACKENDS,
+    EVERY_SETUP,
     INTRUDER,
     MINIMAL,
     PROJECT,
@@ -62,8 +63,11 @@ AT_ONCE = 12
 
 TARGETS = ("outside", "protected")
 
+LONG_ONES = pytest.mark.parametrize("server", SETUPS, ids="-".join, indirect=True)
+"""Races and floods: they take seconds each."""
 
-@pytest.fixture(scope="module", params=SETUPS, ids="-".join)
+
+@pytest.fixture(scope="module", params=EVERY_SETUP, ids="-".join)
 def server(request: pytest.FixtureRequest) -> Iterator[tuple[str, Host]]:
     """One server for all tests of this module, of each kind and with each user's rights."""
     backend, name = request.param
@@ -835,6 +839,7 @@ async def test_other_terminals_are_left_alone(confining: ConfiningServer, way: s
 
 
 @pytest.mark.stress
+@LONG_ONES
 async def test_no_race_leads_outside(confining: ConfiningServer) -> None:
     """The walls are the kernel's, which looks once."""
     with scene(confining.uid) as here:
@@ -855,6 +860,7 @@ async def test_no_race_leads_outside(confining: ConfiningServer) -> None:
 
 
 @pytest.mark.stress
+@LONG_ONES
 async def test_no_race_leads_to_what_is_protected_by_the_kernel(confining: ConfiningServer) -> None:
     """Whoever says ``hard`` means it; whoever does not says ``soft``."""
     with scene(confining.uid) as here:
@@ -897,6 +903,7 @@ async def test_a_protected_link_is_never_said_to_be_kept_by_the_kernel(confining
 
 
 @pytest.mark.stress
+@LONG_ONES
 async def test_a_flooded_witness_still_sees_and_keeps_little(confining: ConfiningServer) -> None:
     """A client that is told everything could be drowned in it."""
     with scene(confining.uid) as here:
@@ -916,6 +923,7 @@ async def test_a_flooded_witness_still_sees_and_keeps_little(confining: Confinin
 
 
 @pytest.mark.stress
+@LONG_ONES
 async def test_a_witness_stands_a_storm_of_processes(confining: ConfiningServer) -> None:
     """Those who ask and are gone before the answer."""
     with scene(confining.uid) as here:
