@@ -28,6 +28,9 @@ _ROOT = str(Path(__file__).parents[2])
 _NO_FILES = ("/sys/fs/cgroup", "/proc", "/dev/pts")
 """What a server needs to write, and where nobody has files."""
 
+_LAUNCHER = "bench.soaking.launcher"
+_ALONE = ("--durability", "off")
+
 
 class Silent(Exception):
     """The server does not answer."""
@@ -60,7 +63,17 @@ class Watched:
         self._log = tempfile.TemporaryFile()  # noqa: SIM115 - closed when the server has ended
         self._answers, theirs = os.pipe()
         self._process = subprocess.Popen(
-            [*before, sys.executable, "-m", "bench.soaking.launcher", str(theirs), "serve", *options],
+            # What is asked of it must be answered by the process that is asked, not by its keeper.
+            [
+                *before,
+                sys.executable,
+                "-m",
+                "bench.soaking.launcher",
+                str(theirs),
+                "serve",
+                *options,
+                *_ALONE,
+            ],
             env={**os.environ, **({"PYTHONPATH": _ROOT, "TMPDIR": str(within)} if fenced else {})},
             stdin=subprocess.DEVNULL,
             stdout=subprocess.PIPE,

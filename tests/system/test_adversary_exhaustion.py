@@ -16,7 +16,7 @@ import pytest
 from tests.fakes.attackers import dial, reset
 from tests.fakes.client import Refusal
 from tests.fakes.company import company, no_trace
-from tests.fakes.server import SETTLE, Program, eventually, open_files, program_at
+from tests.fakes.server import SETTLE, Program, eventually, open_files, program_at, serving
 from tests.fakes.trees import exit_of, knowing
 from tests.fakes.web import web
 
@@ -28,7 +28,7 @@ pytestmark = pytest.mark.slow
 
 
 def limit_files(program: Program, number: int) -> None:
-    subprocess.run(["prlimit", "--pid", str(program.pid), f"--nofile={number}:{number}"], check=True)
+    subprocess.run(["prlimit", "--pid", str(serving(program.pid)), f"--nofile={number}:{number}"], check=True)
 
 
 # Descriptors.

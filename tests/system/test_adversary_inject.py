@@ -42,7 +42,7 @@ KNOWN = {
 
 @pytest.fixture
 async def scene() -> AsyncIterator[Scene]:
-    with program_at() as (program, url):
+    with program_at("--durability", "off") as (program, url):
         made = Scene(program, url)
         await made.open()
         yield made

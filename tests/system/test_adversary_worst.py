@@ -33,7 +33,7 @@ from tests.fakes import fence
 from tests.fakes.backends import LONG
 from tests.fakes.client import Message
 from tests.fakes.frames import Wire
-from tests.fakes.server import PATIENCE, SETTLE
+from tests.fakes.server import PATIENCE, SETTLE, serving
 from tests.fakes.walled import walled
 from tests.fakes.worst import ORDINARY, Case, Growth, cases, has_digits
 
@@ -90,14 +90,8 @@ class Scene:
     def waited(self) -> float:
         """Seconds that the thread of the loop has waited for a processor, in all."""
         with suppress(FileNotFoundError):  # Not every kernel counts it.
-            return (
-                int(
-                    Path(f"/proc/{serving(self.pid)}/task/{serving(self.pid)}/schedstat")
-                    .read_text()
-                    .split()[1]
-                )
-                / 1e9
-            )
+            pid = serving(self.pid)
+            return int(Path(f"/proc/{pid}/task/{pid}/schedstat").read_text().split()[1]) / 1e9
         return 0.0
 
     async def longest(self) -> float:

@@ -23,7 +23,7 @@ from holdfast.tracing import PREPARE_SANDBOX, PROCESS, SPAWN, Span, begin, span
 from holdfast.value import replace
 
 from .account import Account, AccountBackend
-from .children import Child, Children, PendingStart
+from .children import Children, PendingStart
 from .ended import EndedProcess
 from .life import Owner, result_of
 from .looking import Looks
@@ -193,15 +193,12 @@ class LocalBackend:
                 process = await self._start(spec, confinement, recorder, owner, budget)
         except OSError as error:
             raise failed(spec, Fault.SYSTEM, spec.argv[0], error.errno or errno.EIO) from error
-        self._enter(process, begin(PROCESS))
-        return process
-
-    def _enter(self, process: LocalProcess, running: Span | None = None) -> None:
-        """Keep account of a process that runs."""
         self._live.add(process)
+        running = begin(PROCESS)
         if running is not None or self._telemetry.recording:
             self._telemetry.process_started()
             self._watched[process] = (self._loop.time(), running)
+        return process
 
     async def _confine(self, spec: Spec, client: object) -> Confinement | None:
         from holdfast.host.sandbox.rules import PolicySearch
@@ -226,7 +223,11 @@ class LocalBackend:
         try:
             ordered = self._children.start(spec, confinement, recorder.holding)
             pending = PendingStart(ordered, loop=self._loop, poller=self._poller)
-            child = await self._until_running(pending)
+            self._pending.add(pending)
+            try:
+                child = await pending.child()
+            finally:
+                self._pending.discard(pending)
             ring = recorder.open(
                 child, chunks=self._limits.retained_chunks, budget=budget, now=self._loop.time()
             )
@@ -236,13 +237,6 @@ class LocalBackend:
                 pending.give_up()
             recorder.discard()
             raise
-
-    async def _until_running(self, pending: PendingStart) -> Child:
-        self._pending.add(pending)
-        try:
-            return await pending.child()
-        finally:
-            self._pending.discard(pending)
 
     # What another server has started.
 
@@ -261,7 +255,10 @@ class LocalBackend:
 
     def adopted(self, process: LocalProcess, audit: str | None) -> None:
         if not process.closed:
-            self._enter(process)
+            self._live.add(process)
+            if self._telemetry.recording:
+                self._telemetry.process_started()
+                self._watched[process] = (self._loop.time(), None)
         elif process.has_leftovers:
             self._strays.add(process)
 

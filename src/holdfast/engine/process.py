@@ -444,7 +444,8 @@ class LocalProcess(ImmediateControls):
 
     def retain(self, limit: int) -> None:
         self._ring.limit = limit
-        self._ring.trim()
+        if self._ring.total > limit:
+            self._ring.trim()
 
     def retained(self) -> int:
         return self._ring.total

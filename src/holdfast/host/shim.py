@@ -105,7 +105,7 @@ class Shim:
         Raises:
             OSError: The order cannot be sent, for want of memory or descriptors.
         """
-        head, body = order.encode(place_bits(holds))
+        head, body = order.encode(place_bits(holds) if holds else 0)
         if order.confinement is not None and order.confinement.handed is not None:
             files = [*files, order.confinement.handed.fileno()]
         files = [*files, *(holds[place] for place in sorted(holds))]

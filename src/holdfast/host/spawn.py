@@ -21,7 +21,7 @@ from holdfast.value import replace
 
 from .child import ShimChild
 from .environ import Environment, to_bytes
-from .limits import Group, Groups, resource_limits
+from .limits import NO_LIMITS, EnforcedLimits, Group, Groups, resource_limits
 from .orders import News, Report, StartOrder, StartStage, StateReport
 from .outliving import Holding, HostFacts, files_of, places_of, unexplained
 from .pty import open_terminal
@@ -131,14 +131,14 @@ class Spawner:
             if spec.terms.limits is not UNLIMITED:
                 group = self._groups.make(spec.terms.limits)
             order, stdin, outputs = _order(spec, env, group, confinement, ours, theirs)
-            facts = self._facts(spec, group, confinement)
             shim = self._fork_server.shim()
             try:
                 if holding is None:
                     shim.start(order, theirs)
                 else:
                     holds = places_of(shim, stdin, outputs, holding)
-                    shim.start(replace(order, key=holding.begin(facts)), theirs, holds)
+                    key = holding.begin(self._facts(group, confinement))
+                    shim.start(replace(order, key=key), theirs, holds)
             except BaseException:
                 self._fork_server.take_back(shim, usable=False)
                 raise
@@ -161,12 +161,16 @@ class Spawner:
             explain=explain,
             take_back=self._fork_server.take_back,
             group=group,
-            limits=facts.limits(spec.terms.limits),
+            limits=NO_LIMITS
+            if spec.terms.limits is UNLIMITED
+            else EnforcedLimits(
+                spec.terms.limits, frozenset() if group is None else self._groups.controllers
+            ),
             confined_command=None if confinement is None else confinement.command(),
             held=holding is not None,
         )
 
-    def _facts(self, spec: Spec, group: Group | None, confinement: Confinement | None) -> HostFacts:
+    def _facts(self, group: Group | None, confinement: Confinement | None) -> HostFacts:
         """Return what the host knows of a command that is about to be ordered."""
         command = None if confinement is None else confinement.command()
         return HostFacts(
@@ -261,7 +265,7 @@ def _order(
         path=_search_path(spec, env),
         terminal=spec.terminal is not None,
         stdin=stdin is not None,
-        limits=resource_limits(spec.terms.limits),
+        limits=() if spec.terms.limits is UNLIMITED else resource_limits(spec.terms.limits),
         groups=[] if group is None else group.directories(),
         confinement=confinement,
     )

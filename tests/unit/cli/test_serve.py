@@ -10,6 +10,7 @@ import signal
 import socket
 import subprocess
 import weakref
+from collections.abc import Iterable
 from pathlib import Path
 
 import pytest
@@ -71,8 +72,25 @@ async def test_the_server_raises_its_own_limit_of_files_and_children_keep_the_ol
 
 
 def test_a_fork_server_and_a_shim_are_ready_before_the_first_command_and_end_with_the_server() -> None:
-    with program_at() as (server, _):
+    with program_at("--durability", "off") as (server, _):
         eventually_sync(lambda: len(descendants(server.pid)) == 2)
+
+
+def test_a_keeper_has_a_spare_a_server_and_a_shim_before_the_first_command() -> None:
+    """People and supervisors find them by their names."""
+
+    def names(pids: Iterable[int]) -> list[str]:
+        return sorted(Path(f"/proc/{pid}/comm").read_text().strip() for pid in pids)
+
+    with program_at("--durability", "on") as (keeper, _):
+        eventually_sync(lambda: len(descendants(keeper.pid)) == 3)
+
+        assert names([keeper.pid]) == ["holdfast-keeper"]
+        assert names(each.pid for each in descendants(keeper.pid)) == [
+            "holdfast-server",
+            "holdfast-shim",
+            "holdfast-spare",
+        ]
 
 
 def test_for_programs_each_listener_is_a_line_of_json(tmp_path: Path) -> None:

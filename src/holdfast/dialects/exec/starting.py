@@ -4,14 +4,13 @@ from __future__ import annotations
 
 import asyncio
 import hashlib
-from collections.abc import Coroutine
+from collections.abc import Coroutine, Sequence
 from time import time
 from typing import Any
 
 import msgspec
 from msgspec import UNSET
 
-from holdfast.backend import HostedBackend
 from holdfast.config import SandboxLimits
 from holdfast.dialects import spawning
 from holdfast.dialects.scope import Starting
@@ -53,7 +52,8 @@ def start(talk: ExecConversation, asked: DecodedStart) -> Coroutine[Any, Any, St
     """
     # Now: the client may close this session, and open another, before the process runs.
     params, session = asked.params, talk.session
-    _check_ports(params, talk.endpoint.limits.loopback_ports)
+    if params.managed_network is not None:
+        _check_ports(params.managed_network.loopback_ports, talk.endpoint.limits.loopback_ports)
     spec = _spec(params, asked.cwd, talk.endpoint.sandbox_limits)
     request = _request(params, asked.cwd, sandboxed=spec.sandbox is not None)
     name, keep, tenant = params.process_id, params.keep, session.tenant
@@ -64,9 +64,9 @@ def start(talk: ExecConversation, asked: DecodedStart) -> Coroutine[Any, Any, St
     return _start(talk, home, spec, starting, request, extended=session.extended)
 
 
-def _noted(backend: HostedBackend, spec: Spec, home: ProcessScope, request: StartSummary) -> Spec:
+def _noted(spec: Spec, home: ProcessScope, request: StartSummary) -> Spec:
     """The spec with what a server that goes on after this one has to know of it."""
-    if not backend.is_durable or (home.client is not None and not home.client.comes_back):
+    if home.client is not None and not home.client.comes_back:
         return spec
     note = ProcessNote(home.key, home.tenant.identity, spec.name, request)
     return replace(spec, note=pack_process(note))
@@ -105,7 +105,9 @@ async def _start(
     endpoint = talk.endpoint
     with span(PREPARE_SNAPSHOT, {"process.id": starting.name[:LONGEST], "snapshot_requested": False}):
         pass  # Others have something to do here, and who compares traces looks for it.
-    process = await spawning.start(talk.backend, _noted(talk.backend, spec, home, request), home, starting)
+    if talk.backend.is_durable:
+        spec = _noted(spec, home, request)
+    process = await spawning.start(talk.backend, spec, home, starting)
     # From here to the answer nothing waits, so nothing can be told in between.
     entry = endpoint.enter(home, starting, process, request)
     return _result(entry, existing=False, extended=extended)
@@ -169,7 +171,7 @@ def _spec(params: StartParams, cwd: paths.PathUri, limits: SandboxLimits) -> Spe
         cwd=cwd.path,
         env=params.env,
         env_policy=None if params.env_policy is None else _policy(params.env_policy),
-        terminal=_terminal(params),
+        terminal=_terminal(params) if params.tty or params.size is not None else None,
         stdin=params.pipe_stdin,
         arg0=params.arg0,
         terms=_terms(params),
@@ -178,9 +180,9 @@ def _spec(params: StartParams, cwd: paths.PathUri, limits: SandboxLimits) -> Spe
     )
 
 
-def _check_ports(params: StartParams, most: int) -> None:
+def _check_ports(ports: Sequence[object], most: int) -> None:
     """Nobody uses them, but they are held until the answer, and compared if the start is idempotent."""
-    if params.managed_network is not None and len(params.managed_network.loopback_ports) > most:
+    if len(ports) > most:
         raise LimitReached("loopback ports of one process", most, name="session.loopback_ports")
 
 

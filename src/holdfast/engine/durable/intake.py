@@ -131,7 +131,7 @@ class TakingRing(Ring):
             return self._take_other(fd, stream)
         pos, head = self._pos, self._head
         if pos > self._low or head >= self._full:
-            if not self._make_room(_LEAST):
+            if not self._make_room(_LEAST if self._end else max(_LEAST, min(waiting_in(fd), READ_SIZE))):
                 return None
             pos, head = self._pos, self._head
         room = self._end - pos

@@ -271,7 +271,7 @@ def test_facts_are_found_again_under_their_numbers(shelf: Memory) -> None:
 def test_a_damaged_fact_is_gone_and_said_to_be(shelf: Memory) -> None:
     records = shelf.records()
     numbers = [records.ledger.put(b"fact %d" % each) for each in range(3)]
-    arena = records.ledger._arena
+    arena = records.ledger.arena
     at = arena.words[records.ledger._slots[numbers[1]] + layout.FACTS]
     arena.view[at + 20] ^= 1
 

@@ -55,7 +55,7 @@ class World:
 
     def restart(self) -> DurableStdin:
         """The next server's stdin; the one before is gone with its descriptors."""
-        _, fd = self.stdin.suspend()
+        fd = self.stdin.let_go()
         if fd is not None:
             os.close(fd)
         self.arena = self.shelf.arena()
