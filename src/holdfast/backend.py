@@ -355,19 +355,6 @@ class Ledger(Protocol):
         """All numbers and their bytes, in the order in which they were put."""
 
 
-class NoLedger:
-    """Keeps nothing: everything ends with this server.  Implements ``Ledger``."""
-
-    def put(self, data: bytes) -> int:
-        return 0
-
-    def remove(self, number: int) -> None:
-        pass
-
-    def items(self) -> Iterable[tuple[int, bytes]]:
-        return ()
-
-
 @value
 class RecoveredProcess:
     """A process that another server has started, and that goes on here."""
@@ -393,8 +380,8 @@ class HostedBackend(Backend, Protocol):
         """Whether processes with a ``Spec.note`` outlive this server."""
 
     @property
-    def ledger(self) -> Ledger:
-        """Small facts that outlive this server as processes with a ``Spec.note`` do."""
+    def ledger(self) -> Ledger | None:
+        """Small facts that outlive this server as processes with a ``Spec.note`` do, if those do."""
 
     def recovered(self) -> Sequence[RecoveredProcess]:
         """Give the processes of the server before, once."""

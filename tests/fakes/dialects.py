@@ -12,7 +12,6 @@ from holdfast.backend import (
     Http,
     ImmediateControls,
     Ledger,
-    NoLedger,
     Packed,
     RecoveredProcess,
     Valve,
@@ -307,7 +306,7 @@ class FakeBackend:
         """Set by the first start."""
         self._outcomes = list(outcomes)
         self.is_durable = False
-        self.ledger: Ledger = NoLedger()
+        self.ledger: Ledger | None = None
         self.found: list[RecoveredProcess] = []
         """What ``recovered`` gives."""
         self.unpacked: dict[Packed, FakeProcess] = {}

@@ -75,6 +75,21 @@ def configure(parser: Parser) -> None:
         type=positive,
         help="output kept for all processes together (default: 1 GiB)",
     )
+    _add_guarantees(parser)
+    _add_limit(parser)
+    _add_app(parser)
+    add_access(parser)
+    _add_observation(parser)
+    add_audit(parser)
+    parser.add_argument(
+        "--hint",
+        metavar="TEXT",
+        help="a line to print after each URL, with {url} in it for the URL; not with -o json",
+    )
+    add_output(parser, 'a line {"url": URL} per listener')
+
+
+def _add_guarantees(parser: Parser) -> None:
     parser.add_argument(
         "--sandbox",
         choices=(SANDBOX_AUTO, *(row.name for row in SANDBOX_BACKENDS), SANDBOX_OFF),
@@ -88,17 +103,6 @@ def configure(parser: Parser) -> None:
         help="whether processes of the exec endpoint outlive a crash of the server; auto: where the host can"
         " do it and nobody is served on standard input (default: auto)",
     )
-    _add_limit(parser)
-    _add_app(parser)
-    add_access(parser)
-    _add_observation(parser)
-    add_audit(parser)
-    parser.add_argument(
-        "--hint",
-        metavar="TEXT",
-        help="a line to print after each URL, with {url} in it for the URL; not with -o json",
-    )
-    add_output(parser, 'a line {"url": URL} per listener')
 
 
 def configure_schema(parser: Parser) -> None:

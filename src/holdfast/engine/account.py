@@ -75,7 +75,7 @@ class AccountBackend:
         return self._engine.is_durable
 
     @property
-    def ledger(self) -> Ledger:
+    def ledger(self) -> Ledger | None:
         return self._engine.ledger
 
     def recovered(self) -> Sequence[RecoveredProcess]:

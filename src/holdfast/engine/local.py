@@ -9,7 +9,7 @@ from functools import partial
 from typing import TYPE_CHECKING
 from weakref import WeakValueDictionary
 
-from holdfast.backend import Ledger, NoLedger, Packed, RecoveredProcess
+from holdfast.backend import Ledger, Packed, RecoveredProcess
 from holdfast.config import EngineLimits, EnvironmentLimits, FileLimits, HttpLimits, SandboxLimits
 from holdfast.errors import Fault, LimitReached
 from holdfast.host import environ
@@ -90,7 +90,7 @@ class LocalBackend:
         self._audit = audit
         self._store = store
         self.is_durable = store is not None
-        self.ledger: Ledger = NoLedger() if store is None else store.ledger
+        self.ledger: Ledger | None = None if store is None else store.ledger
         self._recovered: Sequence[RecoveredProcess] = ()
         self._telemetry = telemetry or Silent()
         # When they started, and their spans; of processes whose end somebody wants to know.

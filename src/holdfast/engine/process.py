@@ -19,7 +19,7 @@ from collections.abc import Callable
 
 from holdfast.backend import ImmediateControls, Packed, Valve, Watcher
 from holdfast.errors import NoTerminal, StdinFailed
-from holdfast.host.orders import LOST, News, Report
+from holdfast.host.orders import News, Report
 from holdfast.model import (
     PLAIN,
     UNLIMITED,
@@ -57,7 +57,6 @@ class LocalProcess(ImmediateControls):
         "_cause",
         "_drain_timer",
         "_loop",
-        "_outputs",
         "_owner",
         "_ring",
         "_seq",
@@ -69,6 +68,7 @@ class LocalProcess(ImmediateControls):
         "_watchdog",
         "_watches",
         "exit",
+        "outputs",
         "pid",
         "recorder",
         "tree",
@@ -105,7 +105,7 @@ class LocalProcess(ImmediateControls):
         self._stdin: Stdin | None = None
         if child.stdin is not None or (snapshot is not None and snapshot.stdin is not None):
             self._stdin = recorder.open_stdin(child.stdin, parts)
-        self._outputs = Outputs(
+        self.outputs = Outputs(
             Output(*opened, self, loop=loop, poller=parts.poller, taker=recorder.taker)
             for opened in child.outputs
         )
@@ -149,7 +149,7 @@ class LocalProcess(ImmediateControls):
         for watch in self._watches:
             watch.stop()
         stdin = None if self._stdin is None else self._stdin.let_go()
-        return Descriptors(stdin, self._outputs.let_go())
+        return Descriptors(stdin, self.outputs.let_go())
 
     def _resume(self, snapshot: ProcessSnapshot) -> None:
         """What was so before, and what had begun: a kill, a grace, a wait for the output of others."""
@@ -159,21 +159,15 @@ class LocalProcess(ImmediateControls):
         if self._stdin is not None and snapshot.stdin is not None:
             self._stdin.resume(snapshot.stdin)
         if self._cause is not None and self._cause.kind is Kind.OUTPUT_LIMIT:
-            self._outputs.mute()
+            self.outputs.mute()
         if self.exit is not None:
-            self._outputs.expect_end()
+            self.outputs.expect_end()
         if self._state is State.KILLED:
             self.tree.kill()  # Perhaps again: an order that was sent twice does no harm.
         elif snapshot.kill_at is not None:
             self.tree.kill_at(snapshot.kill_at, self.kill)
         if snapshot.drain_at is not None:
             self._drain_timer = self._loop.call_at(snapshot.drain_at, self._on_drained)
-        if self.tree is GONE and not self._outputs and self._state is not State.CLOSED:
-            # Nobody is left who could say more of it, or how it ended.
-            if self.exit is None:
-                self.exited(LOST)
-            else:
-                self._close_if_done()
 
     # The hot path.
 
@@ -192,32 +186,28 @@ class LocalProcess(ImmediateControls):
 
     # The end.
 
-    @property
-    def has_outputs(self) -> bool:
-        return bool(self._outputs)
-
     def must_wait(self) -> bool:
         """Whether the news of the exit has to wait for a watcher."""
         return self._state is not State.KILLED and wait_for_one(self.valves, self.tree.resume)
 
     def exited(self, report: Report) -> None:
         """First what it said, then its end.  It may have left others who write to its outputs."""
-        self._outputs.finish()
+        self.outputs.finish()
         end = end_of(report, self._cause, self.tree, self._ring)
         # Of a lost process, whoever is left is out of our sight: nobody is waited for.
         waits = report.news is not News.LOST and self._state is not State.KILLED
-        if waits and self._outputs:
+        if waits and self.outputs:
             # Of a tree that is too large for a glance, they become known only later.
-            held_by = self.tree.holders(self._outputs, lambda holders: self._amend(held_by=holders))
+            held_by = self.tree.holders(self.outputs, lambda holders: self._amend(held_by=holders))
             end = replace(end, held_by=held_by)
-        self._exit(end, self._terms.drain if waits and self._outputs else None)
+        self._exit(end, self._terms.drain if waits and self.outputs else None)
         if not waits:
-            self._outputs.close()
+            self.outputs.close()
         self._close_if_done()
 
     def ended(self, output: Output) -> None:
         """One output is at its end."""
-        self._outputs.remove(output)
+        self.outputs.remove(output)
         notify(self._watches, lambda watcher: watcher.ended(output.stream))
         self._close_if_done()
 
@@ -243,7 +233,7 @@ class LocalProcess(ImmediateControls):
 
     def _close_if_done(self) -> None:
         """Close an exited process that has no output left."""
-        if self._outputs or self._state is not State.EXITED:
+        if self.outputs or self._state is not State.EXITED:
             return
         self._move(State.CLOSED)
         self._seq += 1
@@ -256,7 +246,8 @@ class LocalProcess(ImmediateControls):
         if self._drain_timer is not None:
             self._drain_timer.cancel()
         self._drain_timer, self._terms = None, PLAIN
-        self.tree.outputs_ended()
+        if self.tree.is_empty:
+            self.tree.outputs_ended()
         self._owner.closed(self)
 
     def _on_drained(self) -> None:
@@ -282,7 +273,7 @@ class LocalProcess(ImmediateControls):
     def _close(self) -> None:
         """Wait no longer for the output of an exited process."""
         if self._state is State.EXITED:
-            self._outputs.close()
+            self.outputs.close()
             self._close_if_done()
 
     def signal_now(self, number: int, *, tree: bool = False) -> None:
@@ -302,7 +293,7 @@ class LocalProcess(ImmediateControls):
         if running and self._cause is None:
             self._cause = cause
             if cause.kind is Kind.OUTPUT_LIMIT:
-                self._outputs.mute()
+                self.outputs.mute()
         if grace <= 0 or self._state is State.KILLED:
             self.kill()
         else:
@@ -326,7 +317,7 @@ class LocalProcess(ImmediateControls):
         for watch in self._watches:
             watch.stop()
         self._ring.close()
-        self._outputs.mute()
+        self.outputs.mute()
         self.recorder.forgotten()
         if self.exit is None:
             self.end_for(FORGOTTEN)
@@ -374,7 +365,7 @@ class LocalProcess(ImmediateControls):
 
     def _go_on(self) -> None:
         """Read on, whatever held us up; a valve that is still shut holds us up again."""
-        self._outputs.resume()
+        self.outputs.resume()
         self.tree.resume()
 
     def try_read(self, *, after: int = 0, limit: int | None = None, wait: float = 0.0) -> Page | None:
@@ -428,24 +419,22 @@ class LocalProcess(ImmediateControls):
         if self._stdin is None:
             return WriteStatus.STDIN_CLOSED
         # A pipe tells its reader by being closed, a terminal by a character.
-        last = self._outputs.end_of_input() if self._terminal else b""
+        last = self.outputs.end_of_input() if self._terminal else b""
         return self._stdin.finish(last, write_id)
 
     def resize_now(self, size: Size) -> None:
         if not self._terminal:
             raise NoTerminal
-        self._outputs.resize(size)
+        self.outputs.resize(size)
 
     def look_at_holders(self, tell: Callable[[bool], None]) -> None:
-        self.tree.pulse(self._outputs, tell)
+        self.tree.pulse(self.outputs, tell)
 
     def drain(self) -> None:
-        self._outputs.drain()
+        self.outputs.drain()
 
     def retain(self, limit: int) -> None:
-        self._ring.limit = limit
-        if self._ring.total > limit:
-            self._ring.trim()
+        self._ring.retain(limit)
 
     def retained(self) -> int:
         return self._ring.total
@@ -456,6 +445,6 @@ class LocalProcess(ImmediateControls):
     def pack(self) -> Packed | None:
         if not self.closed or self.has_leftovers or self._stdin is not None or self._watches:
             return None
-        if self.recorder.holding is not None:
-            return None  # What is retained of it is not in our memory.
+        if self.recorder.holding is not None:  # What is retained of it is not in our memory.
+            return None
         return pack(self.pid, self.next_seq, self.exit, self._ring, terminal=self._terminal)

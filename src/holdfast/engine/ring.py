@@ -137,6 +137,12 @@ class Ring:
         elif len(self._chunks) - self._head > self._most_chunks:
             self._drop_oldest()
 
+    def retain(self, limit: int) -> None:
+        """Keep at most this many bytes from now on."""
+        self.limit = limit
+        if self._total > limit:
+            self.trim()
+
     def trim(self) -> None:
         """Drop the oldest chunks until the rest fits."""
         while len(self._chunks) - self._head > 1 and (

@@ -43,8 +43,8 @@ class Root(Protocol):
     """The process that a tree belongs to."""
 
     @property
-    def has_outputs(self) -> bool:
-        """Whether somebody may still write to its outputs, or has written what was not read."""
+    def outputs(self) -> Iterable[File]:
+        """Its outputs that are not at their end."""
 
     def must_wait(self) -> bool:
         """Whether the news of its exit has to wait; then ``Tree.resume`` is called later."""
@@ -67,7 +67,6 @@ class Tree:
 
     __slots__ = (
         "_child",
-        "_empty",
         "_heard_exit",
         "_looking",
         "_looks",
@@ -76,6 +75,7 @@ class Tree:
         "_root",
         "_timer",
         "_watched",
+        "is_empty",
         "survivors",
     )
 
@@ -95,7 +95,8 @@ class Tree:
         self._looks = parts.looks
         self._looking: Looking | None = None
         self._heard_exit = heard_exit
-        self._empty = False
+        self.is_empty = False
+        """Whether nobody is left, and its shim is still needed for what it holds."""
         self._watched = True
         self._timer: asyncio.TimerHandle | None = None
         self.survivors: Sequence[int] | None = None
@@ -143,14 +144,14 @@ class Tree:
 
     def outputs_ended(self) -> None:
         """Nothing of what its shim holds is needed any more, once nobody is left."""
-        if self._empty:
+        if self.is_empty:
             self._let_go(lost=False)
 
     def _let_go(self, *, lost: bool) -> None:
         """Nobody is left.  What ``Root.gone`` sees is the last news."""
-        if not lost and self._child.is_held and self._root.has_outputs:
+        if not lost and self._child.is_held and any(True for _ in self._root.outputs):
             # The shim holds what was written and is not read yet, for a server that goes on after this one.
-            self._empty, self.survivors = True, ()
+            self.is_empty, self.survivors = True, ()
             self._cancel()
             self._root.survived()
             return
@@ -194,7 +195,7 @@ class Tree:
     @property
     def gone(self) -> bool:
         """Whether nobody is left of it."""
-        return self._empty or self._child is NO_CHILD
+        return self.is_empty or self._child is NO_CHILD
 
     @property
     def limits(self) -> Limits:
@@ -327,7 +328,7 @@ def _gone() -> Tree:
     tree = Tree.__new__(Tree)
     tree._child = NO_CHILD
     tree._heard_exit = True
-    tree._empty = False
+    tree.is_empty = False
     tree._looking = None
     tree._timer = None
     tree._watched = False

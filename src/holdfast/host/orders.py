@@ -176,11 +176,7 @@ class News(Enum):
     All denials come just before EXITED.
     """
     STATE = 7
-    """Answers ASK: ``value`` is the pid of the command, or 0 without one, ``detail`` a bit for each place.
-
-    ``shim`` is the pid of the shim.  What else there is to say follows, with what is held in
-    the sequence of the places.
-    """
+    """Answers ASK: ``value`` is the pid of the command, ``detail`` has a bit for each place in use."""
 
 
 class StateFlag:

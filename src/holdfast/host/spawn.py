@@ -10,7 +10,7 @@ import contextlib
 import errno
 import os
 import pwd
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from functools import cache, partial
 from typing import TYPE_CHECKING
 
@@ -143,7 +143,8 @@ class Spawner:
                 self._fork_server.take_back(shim, usable=False)
                 raise
         except BaseException as error:
-            _close(ours)
+            for fd in ours:
+                os.close(fd)
             if group is not None:
                 group.remove()
             if isinstance(error, OSError):
@@ -152,7 +153,8 @@ class Spawner:
                 raise refusal(spec, Fault.SYSTEM, "host", error.reason) from error
             raise
         finally:
-            _close(theirs)
+            for fd in theirs:
+                os.close(fd)
         explain = partial(_explain, spec, env.get("PATH"), outputs)
         return ShimChild(
             shim,
@@ -354,11 +356,6 @@ def login_shell() -> str:
         return pwd.getpwuid(os.getuid()).pw_shell or "/bin/sh"
     except KeyError:
         return "/bin/sh"
-
-
-def _close(descriptors: Iterable[int]) -> None:
-    for fd in descriptors:
-        os.close(fd)
 
 
 # Why a start failed.  Errors name what was asked for, not what the system was told.

@@ -1,4 +1,4 @@
-"""What the next server has to know of sessions and requests, as bytes and back (pure)."""
+"""What the next server has to know of sessions and requests, as bytes and back."""
 
 from __future__ import annotations
 

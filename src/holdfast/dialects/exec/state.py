@@ -285,10 +285,12 @@ class ExecState:
 
     def _recover(self) -> None:
         """Go on with what the server before has left."""
-        ledger, processes = list(self.backend.ledger.items()), self.backend.recovered()
-        if not ledger and not processes:
+        ledger = self.backend.ledger
+        if ledger is None:
             return
-        sessions, shared, nobodys = found_again(ledger, processes, self.limits, self.loop.time())
+        sessions, shared, nobodys = found_again(
+            ledger.items(), self.backend.recovered(), self.limits, self.loop.time()
+        )
         for process in nobodys:
             process.process.forget(Leftovers.END)
         numbers = {session.key: number for number, session in sessions}

@@ -1,4 +1,4 @@
-"""What is written down of a process beside its output, as bytes and back (pure)."""
+"""What is written down of a process beside its output, as bytes and back."""
 
 from __future__ import annotations
 

@@ -23,7 +23,7 @@ from holdfast.engine.ring import RingSnapshot
 from holdfast.errors import LimitReached
 from holdfast.host.arena import Arena, Damaged
 from holdfast.host.keeper import ask_all
-from holdfast.host.orders import HeldPlace, StateReport
+from holdfast.host.orders import LOST, HeldPlace, StateReport
 from holdfast.host.shim import Shim
 from holdfast.model import Cause, Exit, Spec
 from holdfast.principal import Identity
@@ -159,11 +159,14 @@ class _Recovery:
         if child.fileno() >= 0:
             self._parts.poller.add(child.fileno(), _Deaf())
         snapshot = self._snapshot(record, facts, ring, end, cause, drain_at)
-        # Of one whose shim is gone, that says at once how it ended, or that nobody knows.
         process = LocalProcess(
             child, ring, self._parts, owner=owner, terms=facts.terms, recorder=recorder, snapshot=snapshot
         )
         recorder.close_cursor()
+        if claim is None and process.exit is None:
+            process.exited(LOST)  # Nobody is left who could say how it ended.
+        elif claim is None and not process.closed:
+            process.end_now()  # Nor more of what was said.
         owner.adopted(process, None if record.flags & Flag.AUDITED else facts.audit)
         return RecoveredProcess(
             facts.note, process, record.closed_at, record.acked_seq, bool(record.flags & Flag.FORGOTTEN)

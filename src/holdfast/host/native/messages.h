@@ -113,8 +113,7 @@ enum news {
     /* The sandbox refused something `value` times: what, a NUL, and on what follow. All denials come just before
      * EXITED. */
     REPORT_DENIAL = 6,
-    /* Answers ASK: `value` is the pid of the command, or 0 without one, `detail` a bit for each place. `shim` is the
-     * pid of the shim. What else there is to say follows, with what is held in the sequence of the places. */
+    /* Answers ASK: `value` is the pid of the command, `detail` has a bit for each place in use. */
     REPORT_STATE = 7,
 };
 
