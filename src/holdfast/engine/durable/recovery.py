@@ -152,8 +152,6 @@ class _Recovery:
         recorder = RecoveringRecorder(self._records, facts, record, input_at)
         child = _PidAlone(record.pid) if claim is None else self._claims.child(claim, facts)
         recorder.resume(child, ring, drain_at)
-        if claim is None:
-            recorder.gone()
         if claim is not None and record.state is SlotState.STARTING:
             record.started(child.pid, self._parts.loop.time())
         if child.fileno() >= 0:
@@ -163,6 +161,8 @@ class _Recovery:
             child, ring, self._parts, owner=owner, terms=facts.terms, recorder=recorder, snapshot=snapshot
         )
         recorder.close_cursor()
+        if claim is None:
+            recorder.gone()
         if claim is None and process.exit is None:
             process.exited(LOST)  # Nobody is left who could say how it ended.
         elif claim is None and not process.closed:
