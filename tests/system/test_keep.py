@@ -10,8 +10,10 @@ from typing import Any
 
 import pytest
 
+import holdfast
 from holdfast.config import SessionLimits
 from tests.fakes.client import Client, Message, Refusal, client, page_bytes, start_params
+from tests.fakes.gate import Gate
 from tests.fakes.server import (
     Program,
     eventually,
@@ -358,3 +360,17 @@ async def test_output_is_kept_as_for_a_client_that_is_there(url: str, name: str)
     assert page["gap"]["bytes"] + len(page_bytes(page)) == 4 * MIB
     assert seen is not None
     assert seen["retainedBytes"] <= MIB
+
+
+async def test_one_that_closes_after_it_was_found_is_read_to_its_end(url: str, name: str, gate: Gate) -> None:
+    """The first page of it says that it has closed, and is not all of it."""
+    script = f"echo begin; {gate.shell}; head -c 400000 /dev/zero"
+    async with holdfast.connect(url) as one, holdfast.connect(url) as other:
+        started = await one.start(["sh", "-c", script], name=name, keep=True)
+        await gate.reached()
+        found = await other.attach(name)
+        started.detach()
+        gate.open()
+        await started.wait()
+
+        assert sum([len(data) async for data in found]) == len(b"begin\n") + 400_000

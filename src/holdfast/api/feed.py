@@ -230,8 +230,10 @@ class OutputFeed:
             if chunk.seq > self._last:
                 self._take(chunk)
         self._last = max(self._last, page.next_seq - 1)
+        # A page that is not empty may end before the output does, although that is closed.
+        is_whole = not page.closed or not page.chunks
         # No other code has run since the answer was read, so whatever comes now is an event.
-        if self._last + 1 >= self._process.next_seq:
+        if is_whole and self._last + 1 >= self._process.next_seq:
             self._is_catching_up = False
             self._closed = self._closed or page.closed
             self.balance()
