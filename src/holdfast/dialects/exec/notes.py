@@ -93,8 +93,11 @@ def _entry(note: ProcessNote, process: RecoveredProcess, limits: SessionLimits, 
     deadline = None
     if process.closed_at is not None:
         deadline = process.closed_at + (limits.closed_seconds if note.key else limits.kept_seconds)
-    window = None
+    window, unacknowledged = None, 0
+    released = process.acknowledged >= RELEASED
     if note.request.window is not None and deadline is None:
-        released = process.acknowledged >= RELEASED
         window = WindowSnapshot(0 if released else process.acknowledged, 0, now, is_released=released)
-    return EntrySnapshot(note.name, note.request, 0, window, deadline)
+    elif note.request.window is not None and not released:
+        # Its client may not have it, however much it reads: the answer can be lost with this server, too.
+        unacknowledged = process.process.retained()
+    return EntrySnapshot(note.name, note.request, unacknowledged, window, deadline)
