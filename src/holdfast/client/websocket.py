@@ -156,7 +156,8 @@ class WebSocket(ChannelBase, asyncio.BufferedProtocol):
         self._write(client_header(TEXT, len(message)) + message)
 
     def _write(self, data: bytes) -> None:
-        if not self.broken and self._transport is not None:
+        # One that is closing has failed, and we are about to hear of it; asyncio complains of every write.
+        if not self.broken and self._transport is not None and not self._transport.is_closing():
             self._transport.write(data)
 
     def ping(self) -> None:
