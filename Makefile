@@ -8,6 +8,7 @@
 # make bench     measure; CODEX=path names the reference binary to measure against
 # make fuzz      RUNS cases for what decodes a peer's bytes; TARGET=name for one decoder
 # make soak      a hundred clients do everything for SECONDS (1800); SEED=number does the same again
+# make chaos     clients use a server that is killed KILLS (500) times, with PROCESSES (50) at once; SEED=number
 # make load      1,000 connections and 2,000 processes at once for SECONDS (300), and CODEX=path after it
 # make clean     remove what the targets above made
 
@@ -18,6 +19,8 @@ RUNS ?= 1000000
 TARGET ?=
 SECONDS ?=
 SEED ?=
+KILLS ?=
+PROCESSES ?=
 # More than there are processors on small machines: most tests wait for a program most of the time.
 TEST_PROCESSES ?= 4
 
@@ -45,7 +48,7 @@ HOUSE_TESTS := tests/test_house.py tests/test_layers.py
 
 .DEFAULT_GOAL := test
 .DELETE_ON_ERROR:
-.PHONY: serve test checks style types layers collected sanitized docs all wheels bench fuzz soak load clean
+.PHONY: serve test checks style types layers collected sanitized docs all wheels bench fuzz soak chaos load clean
 
 serve: $(READY)
 	@exec $(BIN)/holdfast serve --listen $(LISTEN) --hint 'try: $(BIN)/holdfast run --url {url} -- echo hello'
@@ -106,6 +109,10 @@ fuzz: $(READY_FUZZ)
 
 soak: $(READY)
 	@$(BIN)/python -m bench.soak $(if $(SECONDS),--seconds $(SECONDS)) $(if $(SEED),--seed $(SEED))
+
+chaos: $(READY)
+	@$(BIN)/python -m bench.chaos $(if $(KILLS),--kills $(KILLS)) $(if $(PROCESSES),--processes $(PROCESSES)) \
+	    $(if $(SEED),--seed $(SEED))
 
 load: $(READY)
 	@CODEX="$(CODEX)" $(BIN)/python -m bench.load --holdfast $(BIN)/holdfast $(if $(SECONDS),--seconds $(SECONDS))
