@@ -32,6 +32,7 @@ BOUNDS = {
         "A start fails: [LimitReached](errors.md).  Of a process that says more, the oldest is dropped, and "
         "told as a [gap](exec.md#outputgap).  A write waits for its answer.",
         counted=True,
+        used=True,
     ),
     "engine.retained_chunks": Bound(_GAP),
     "engine.arguments": Bound(_ERROR, counted=True),

@@ -292,6 +292,9 @@ def _put_together(
         on_idle=stop,
     )
     observation.limits(limit_values(limits), lambda: server.usage() | backend.usage())
+    if takeover is not None:
+        store = takeover.store
+        observation.arena(lambda: store.used_cells)
     return RunningServer(server, endpoint, backend, observation, audit)
 
 

@@ -28,6 +28,12 @@ LIMIT_USED = Metric(
     ("limit",),
     "How much of each is in use; of those of a connection the most that any uses.",
 )
+ARENA_CELLS = Metric(
+    "holdfast_arena_cells",
+    MetricKind.GAUGE,
+    (),
+    "Pieces of memory in use for what outlives the server; none once everything is forgotten.",
+)
 
 
 def set_up_logs(arguments: argparse.Namespace) -> None:
@@ -58,6 +64,11 @@ class Observation:
         if self._tally is not None:
             self._tally.observe(LIMIT, lambda: {(name,): value for name, value in most.items()})
             self._tally.observe(LIMIT_USED, lambda: {(name,): value for name, value in used().items()})
+
+    def arena(self, cells: Callable[[], int]) -> None:
+        """Add how many cells of the arena are in use to the figures; ``cells`` counts them."""
+        if self._tally is not None:
+            self._tally.observe(ARENA_CELLS, lambda: {(): cells()})
 
     def close(self) -> None:
         """Send what was not sent yet to the collector.  Waits a few seconds at most."""

@@ -120,6 +120,7 @@ class LocalBackend:
             # Whoever has left somebody behind counts apart, up to the same number.
             "engine.processes": max(len(self._live) + len(self._pending), len(self._strays)),
             "engine.retained_bytes": self._budget.used,
+            "engine.arena_bytes": 0 if self._store is None else self._store.used_bytes,
             "http.requests": 0 if self._http is None else self._http.requests,
             "file.threads": 0 if self._files is None else self._files.workers.busy,
         }

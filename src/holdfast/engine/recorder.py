@@ -61,6 +61,14 @@ class Store(Protocol):
     def ledger(self) -> Ledger:
         """Small facts of others."""
 
+    @property
+    def used_bytes(self) -> int:
+        """Memory of everything that is written down."""
+
+    @property
+    def used_cells(self) -> int:
+        """Pieces into which that memory is cut, as far as they are in use; none once all is forgotten."""
+
     def recorder(self, spec: Spec, identity: Identity, audit: str | None) -> Recorder:
         """Return what writes a process of that principal down; ``audit`` is its name in the audit log."""
 

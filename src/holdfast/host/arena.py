@@ -157,6 +157,14 @@ class Arena:
         """Bytes of memory in use."""
         return os.fstat(self.fd).st_blocks * 512
 
+    @property
+    def cells(self) -> int:
+        """Cells and blocks in use."""
+        table = bytes(self._table)
+        all_of_them = sum(table.count(kind) * (BLOCK_SIZE // SIZES[kind]) for kind in range(1, len(SIZES)))
+        free = sum(len(free) for blocks in self._open for free in blocks.values())
+        return all_of_them - free - len(self._warm)
+
     def new_key(self) -> int:
         """A number that was never given before, by this server or an earlier one."""
         key = self.words[_W_KEY]

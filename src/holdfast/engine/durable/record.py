@@ -56,6 +56,11 @@ class Record:
         return SlotState.EXITED if words[slot + layout.EXIT_SEQ] else SlotState(state)
 
     @property
+    def entries(self) -> int:
+        """Pieces of output that have got a number, from the first on."""
+        return self.arena.words[self.slot + layout.HEAD]
+
+    @property
     def is_read(self) -> bool:
         """Whether what it says is kept."""
         words, slot = self.arena.words, self.slot

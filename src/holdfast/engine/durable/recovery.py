@@ -49,6 +49,14 @@ class DurableStore:
     def ledger(self) -> ArenaLedger:
         return self._records.ledger
 
+    @property
+    def used_bytes(self) -> int:
+        return self.arena.used
+
+    @property
+    def used_cells(self) -> int:
+        return self.arena.cells
+
     def recorder(self, spec: Spec, identity: Identity, audit: str | None) -> Recorder:
         terminal = spec.terminal is not None
         facts = ProcessFacts(spec.note, identity, terminal, spec.stdin or terminal, spec.terms, audit=audit)
@@ -62,7 +70,14 @@ class DurableStore:
         recovery = _Recovery(self._records, claims, parts, account_of)
         found = [recovery.process(record) for record in self._records.scan()]
         claims.end()
-        return [process for process in found if process is not None]
+        processes = [process for process in found if process is not None]
+        if processes:
+            _log.info(
+                "%d processes go on; output without a number was adopted of %d",
+                len(processes),
+                recovery.adoptions,
+            )
+        return processes
 
 
 @value
@@ -117,6 +132,8 @@ class _Recovery:
         self._claims = claims
         self._parts = parts
         self._account_of = account_of
+        self.adoptions = 0
+        """Processes of which the server before had taken output that it could not number any more."""
 
     def process(self, record: Record) -> RecoveredProcess | None:
         """The process of a record; None if there is none."""
@@ -145,7 +162,9 @@ class _Recovery:
         owner, budget = self._account_of(facts.identity)
         limits = self._parts.limits
         ring_at = -1 if claim is None or claim.shim.cursor is None else claim.shim.cursor
+        numbered = record.entries
         ring = DurableRing.recover(record, ring_at, limit=MIB, chunks=limits.retained_chunks, budget=budget)
+        self.adoptions += record.entries > numbered
         end, drain_at = (None, None) if record.end is None else unpack_end(record.end)
         cause = None if record.cause is None else unpack_cause(record.cause)
         input_at = -1 if claim is None else claim.files.pop(HeldPlace.STDIN_CURSOR, -1)
