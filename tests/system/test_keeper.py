@@ -1,4 +1,4 @@
-"""Whoever dies: the server, the keeper, all of them.  What is to outlive it does, and nothing else is left."""
+"""Server, keeper, all of them die.  What is to outlive that does, and nothing else is left."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ import os
 import signal
 import sys
 import time
-from collections.abc import AsyncIterator, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -30,7 +30,6 @@ from tests.fakes.server import (
     commands,
     descendants,
     eventually,
-    eventually_sync,
     held_program,
     is_running,
     is_same,
@@ -333,9 +332,12 @@ async def test_a_timeout_is_armed_for_the_rest(served: tuple[Program, str], opti
         began = time.monotonic()
         handle = await host.start(["sh", "-c", TREE], **{option: 2.0})  # type: ignore[arg-type]
         await anext(aiter(handle))
-        kill_server(program)
-
-        outcome = await asyncio.wait_for(handle.wait(), PATIENCE)
+        ending = asyncio.create_task(handle.wait())
+        async with asyncio.timeout(3 * PATIENCE):
+            while not ending.done():  # No server lives for as long as the timeout.
+                kill_server(program)
+                await host.processes()
+        outcome = await ending
 
         assert outcome.kind is (Kind.TIMEOUT if option == "timeout" else Kind.IDLE_TIMEOUT)
         assert time.monotonic() - began >= 2.0
@@ -425,27 +427,18 @@ async def test_sessions_of_others_stay_hidden(tmp_path: Path) -> None:
 # In the middle of a start.
 
 
-@contextlib.asynccontextmanager
-async def start_under_way(
-    started: Program, url: str, path: Path
-) -> AsyncIterator[tuple[holdfast.Host, asyncio.Task[Handle]]]:
-    """A start that cannot go on while the block begins, and may when it ends."""
+async def test_a_start_under_way_is_made_once(served: tuple[Program, str], tmp_path: Path) -> None:
+    """The client asks again, and hears of the one that there is, or has another one started."""
+    started, url = served
     async with holdfast.connect(url) as host:
-        with held_program("/bin/echo", path) as held:
+        with held_program("/bin/echo", tmp_path / "echo") as held:
             starting = asyncio.create_task(host.start([held.path, "word"], name="p"))
             await eventually(lambda: starts_under_way(started.pid))
-            yield host, starting
+            kill_server(started)
+        handle = await asyncio.wait_for(starting, PATIENCE)
 
-
-async def test_a_start_under_way_is_made_once(served: tuple[Program, str], tmp_path: Path) -> None:
-    started, url = served
-    async with start_under_way(started, url, tmp_path / "echo") as (_, starting):
-        kill_server(started)
-    # The client asks again, and hears of the one that there is, or has another one started.
-    handle = await asyncio.wait_for(starting, PATIENCE)
-
-    assert b"".join([data async for data in handle]) == b"word\n"
-    assert handle.returncode == 0
+        assert b"".join([data async for data in handle]) == b"word\n"
+        assert handle.returncode == 0
 
 
 async def test_the_name_of_a_start_under_way_can_be_used(served: tuple[Program, str], tmp_path: Path) -> None:

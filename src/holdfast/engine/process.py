@@ -406,6 +406,8 @@ class LocalProcess(ImmediateControls):
                 return WriteStatus.ACCEPTED
             raise StdinFailed
         self.writes += 1
+        if self._watchdog is not None:
+            self._watchdog.given()
         return self._stdin.try_write(data, write_id)
 
     async def write(self, data: bytes, *, write_id: str | None = None) -> WriteStatus:

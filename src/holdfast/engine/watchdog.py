@@ -98,6 +98,11 @@ class Watchdog:
             self._terms = ProcessTerms(grace=self._terms.grace)  # Once.
             self._end(Kind.OUTPUT_LIMIT, f"more than {most} bytes of output")
 
+    def given(self) -> None:
+        """The process is given input."""
+        if self._terms.idle_timeout is not None:
+            self._process.recorder.active(self._loop.time())
+
     def ended(self, stream: Stream) -> None:
         pass
 
@@ -122,6 +127,7 @@ class Watchdog:
             # It was given something, or may be talking while nobody listens.
             self._writes = process.writes
             self._active = now
+            process.recorder.active(now)
         left = self._active + idle - now
         if left > 0:
             self._arm("idle", left)

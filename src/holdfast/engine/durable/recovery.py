@@ -222,7 +222,7 @@ class _Recovery:
             facts.terms,
             RingSnapshot(MIB, (), None),
             StdinSnapshot((), (), is_finished=False) if facts.stdin and end is None else None,
-            WatchdogSnapshot(started, record.active_at or started, was_given=True, said=ring.said_bytes),
+            WatchdogSnapshot(started, record.active_at or started, was_given=False, said=ring.said_bytes),
         )
 
 
