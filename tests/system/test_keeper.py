@@ -459,3 +459,23 @@ async def test_the_name_of_a_start_under_way_can_be_used(served: tuple[Program, 
 
 def _params(name: str, *argv: str) -> Message:
     return {"processId": name, "argv": list(argv), "cwd": "file:///", "env": {}, "tty": False}
+
+
+@pytest.mark.parametrize("dies", [False, True], ids=["lives", "dies"])
+@pytest.mark.parametrize("holds", [False, True], ids=["closed", "open"])
+async def test_the_last_write_is_known_after_the_exit(
+    served: tuple[Program, str], *, dies: bool, holds: bool
+) -> None:
+    """Its answer may have been lost, and the client asks again."""
+    program, url = served
+    script = f"{'sleep 1000 & ' if holds else ''}read line; echo got $line; exit 4"
+    async with knowing(url) as talking:
+        await talking.start("p", "sh", "-c", script, pipeStdin=True)
+        assert await talking.write("p", b"word\n", "w1") == "accepted"
+        await talking.until(lambda: talking.tale("p").exit_codes)
+        session = talking.session
+        if dies:
+            kill_server(program)
+    async with knowing(url, resume=session) as again:
+        assert await again.write("p", b"word\n", "w1") == "accepted"
+        assert await again.write("p", b"more\n", "w2") == "stdinClosed"

@@ -61,6 +61,11 @@ class Record:
         return self.arena.words[self.slot + layout.HEAD]
 
     @property
+    def was_given(self) -> bool:
+        """Whether input was accepted for it."""
+        return bool(self.arena.words[self.slot + layout.IN_COUNT])
+
+    @property
     def is_read(self) -> bool:
         """Whether what it says is kept."""
         words, slot = self.arena.words, self.slot

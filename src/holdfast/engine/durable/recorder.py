@@ -7,7 +7,7 @@ import os
 import time
 
 from holdfast.config import MIB
-from holdfast.engine.children import Child
+from holdfast.engine.children import NO_CHILD, Child
 from holdfast.engine.recorder import EngineParts
 from holdfast.engine.ring import Budget
 from holdfast.engine.stdin import Stdin
@@ -173,8 +173,8 @@ class RecoveringRecorder(DurableRecorder):
 
     def open_stdin(self, fd: int | None, parts: EngineParts) -> Stdin:
         assert self.record is not None
-        child, cursor, self._cursor = self.child, self._cursor, -1
-        assert child is not None
+        child = NO_CHILD if self.child is None else self.child  # The shim may be gone.
+        cursor, self._cursor = self._cursor, -1
         return DurableStdin.recover(
             self.record,
             fd,

@@ -221,7 +221,10 @@ class _Recovery:
             drain_at,
             facts.terms,
             RingSnapshot(MIB, (), None),
-            StdinSnapshot((), (), is_finished=False) if facts.stdin and end is None else None,
+            # Also of one that has exited: its client may not know yet what was accepted, and ask again.
+            StdinSnapshot((), (), is_finished=False)
+            if facts.stdin and (end is None or record.was_given)
+            else None,
             WatchdogSnapshot(started, record.active_at or started, was_given=False, said=ring.said_bytes),
         )
 
