@@ -7,6 +7,7 @@ of them, another one each time.
 
 from __future__ import annotations
 
+import asyncio
 import logging
 import random
 from collections import Counter
@@ -17,7 +18,10 @@ import pytest
 
 from tests.fakes.backends import LONG
 from tests.fakes.injection import Injection, Role, Scene, errors_of, strerror, why_not
-from tests.fakes.server import program_at
+from tests.fakes.injection_durable import CALLS, DurableScene
+from tests.fakes.injection_durable import ERRORS as DURABLE_ERRORS
+from tests.fakes.mortal import mortal_at
+from tests.fakes.server import SETTLE, program_at
 
 pytestmark = pytest.mark.skipif(bool(why_not()), reason=why_not() or "it can")
 
@@ -89,3 +93,24 @@ async def test_any_call_may_fail(scene: Scene, role: Role, tmp_path: Path, *, tt
             raise
         told[said] += 1
     logging.getLogger(__name__).info("%s: %d of %d: %s", role.value, told.total(), len(product), told)
+
+
+@pytest.mark.slow
+@pytest.mark.stress
+@pytest.mark.timeout(3600 if LONG else 120)
+@pytest.mark.parametrize(("call", "name"), [(call, name) for call, names in CALLS.items() for name in names])
+async def test_any_call_that_keeps_durable_processes_may_fail(call: str, name: str) -> None:
+    """Nothing is lost and nobody is busy for ever; what cannot be started is refused."""
+    product = [(error, position) for error in DURABLE_ERRORS for position in (1, 2, 5)]
+    with mortal_at() as (program, url):
+        scene = DurableScene(program, url)
+        assert await scene.work() == "done"
+        await asyncio.sleep(SETTLE)
+        for error, position in product if LONG else random.sample(product, 2):
+            try:
+                said = await scene.inject(name, call, error, position)
+            except BaseException as trouble:
+                trouble.add_note(f"at {name}-{call}-{error}-{position}")
+                raise
+            logging.getLogger(__name__).info("%s-%s-%s-%d: %s", name, call, error, position, said)
+            assert said == "done" or (said.startswith("refused") and call in ("fallocate", "sendmsg", "fork"))

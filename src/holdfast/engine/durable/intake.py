@@ -254,7 +254,11 @@ class TakingRing(Ring):
         if not at:
             return False
         size = SIZES[self._arena.kind_of(at)]
-        os.lseek(self._cursor, at, os.SEEK_SET)
+        try:
+            os.lseek(self._cursor, at, os.SEEK_SET)
+        except OSError:
+            self._arena.release(at)
+            return False
         self._words[self._slot + layout.BLOCK] = layout.block_word(at, self._head)
         ended = [Stretch(stretch.at, self._head) for stretch in self._stretches[-1:]]
         self._stretches = (*self._stretches[:-1], *ended, Stretch(at, IN_USE))

@@ -10,6 +10,7 @@ What must hold, beside what holds for ``engine.stdin``:
 from __future__ import annotations
 
 import asyncio
+import errno
 import os
 from collections import deque
 from collections.abc import Callable
@@ -35,6 +36,9 @@ _RETRY = 0.05
 """Seconds until those who wait for memory are looked at again: nobody tells when there is some."""
 
 _NAMED = layout.write_word(0, WriteFlag.NAMED, 0)
+
+_FOR_NOW = frozenset({*FOR_NOW, errno.ENOSPC, errno.EMFILE, errno.ENFILE, errno.ENOBUFS})
+"""Errors that say nothing about the child: what was accepted stays, and is given later."""
 
 _NONE: deque[int] = deque(maxlen=0)
 """That of all for whom nothing waits."""
@@ -259,15 +263,15 @@ class DurableStdin(Stdin):
         if fd is None:
             return
         while self._tail < journal.count:
-            left = self._left or self._open_entry()
+            try:
+                left = self._left or self._open_entry()
+                sent = sendfile(fd, self._cursor, None, left) if left else 0
+            except OSError as error:
+                if error.errno in _FOR_NOW:
+                    break
+                self.close()
+                return
             if left:
-                try:
-                    sent = sendfile(fd, self._cursor, None, left)
-                except OSError as error:
-                    if error.errno in FOR_NOW:
-                        break
-                    self.close()
-                    return
                 self._at += sent
                 self._left = left - sent
                 self._queued -= sent
