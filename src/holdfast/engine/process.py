@@ -197,7 +197,6 @@ class LocalProcess(ImmediateControls):
         # Of a lost process, whoever is left is out of our sight: nobody is waited for.
         waits = report.news is not News.LOST and self._state is not State.KILLED
         if waits and self.outputs:
-            # Of a tree that is too large for a glance, they become known only later.
             held_by = self.tree.holders(self.outputs, lambda holders: self._amend(held_by=holders))
             end = replace(end, held_by=held_by)
         self._exit(end, self._terms.drain if waits and self.outputs else None)
@@ -445,8 +444,7 @@ class LocalProcess(ImmediateControls):
         self.recorder.acknowledged(seq)
 
     def pack(self) -> Packed | None:
-        if not self.closed or self.has_leftovers or self._stdin is not None or self._watches:
-            return None
-        if self.recorder.holding is not None:  # What is retained of it is not in our memory.
+        in_use = self._stdin or self._watches or self.recorder.holding  # What is held is not in our memory.
+        if not self.closed or self.has_leftovers or in_use:
             return None
         return pack(self.pid, self.next_seq, self.exit, self._ring, terminal=self._terminal)

@@ -1,7 +1,6 @@
 """OpenTelemetry: what the standard variables ask for, set up and taken down.
 
-Its packages are imported only if they ask for something.  Endpoints, headers,
-certificates, time limits, sampling and sizes of batches are read by them.
+Its packages are imported only if they ask for something.  They read the variables themselves.
 """
 
 from __future__ import annotations
@@ -38,9 +37,8 @@ _SIGNALS = ("traces", "metrics")
 
 def wanted(environment: Mapping[str, str]) -> frozenset[str]:
     """Which of ``traces`` and ``metrics`` the variables ask for; complains about what cannot be had."""
-    if environment.get("OTEL_SDK_DISABLED", "").strip().lower() == "true":
-        return frozenset()
-    return frozenset(signal for signal in _SIGNALS if _is_wanted(signal, environment))
+    disabled = environment.get("OTEL_SDK_DISABLED", "").strip().lower() == "true"
+    return frozenset(signal for signal in _SIGNALS if not disabled and _is_wanted(signal, environment))
 
 
 def _is_wanted(signal: str, environment: Mapping[str, str]) -> bool:
