@@ -299,6 +299,8 @@ class HostInfo:
     """An opaque identifier, the same for as long as the host's installation."""
     version: str
     sandboxes: Guarantees = NO_SANDBOXES
+    durable: bool = False
+    """Whether processes outlive a crash of the server."""
 
 
 class ProcessState(StrEnum):

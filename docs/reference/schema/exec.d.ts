@@ -629,6 +629,8 @@ export interface Extensions {
   /** Whether ending a process ends everything it has started, whatever that has done to escape. */
   treeExact: boolean;
   sandbox: Sandboxes;
+  /** Whether sessions and processes outlive a crash of the server. */
+  durable: boolean;
 }
 
 /** What sandboxes are worth on this host. */

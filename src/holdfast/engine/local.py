@@ -111,7 +111,8 @@ class LocalBackend:
     def info(self) -> HostInfo:
         guarantees = self._children.guarantees
         if self._info is None or self._info.sandboxes is not guarantees:
-            self._info = replace(self._info or self._look(), sandboxes=guarantees)
+            found = self._info or self._look()
+            self._info = replace(found, sandboxes=guarantees, durable=self.is_durable)
         return self._info
 
     def usage(self) -> dict[str, int]:

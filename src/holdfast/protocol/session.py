@@ -107,6 +107,8 @@ class Extensions(Shape):
     tree_exact: bool = False
     """Whether ending a process ends everything it has started, whatever that has done to escape."""
     sandbox: Sandboxes = msgspec.field(default_factory=Sandboxes)
+    durable: bool = False
+    """Whether sessions and processes outlive a crash of the server."""
 
 
 class Capabilities(Shape):
@@ -194,7 +196,9 @@ def environment_info(host: HostInfo) -> EnvironmentInfo:
             http_header_env_vars=True,
             sandboxed_file_streaming=True,
             file_write_streaming=True,
-            holdfast=Extensions(1, FEATURES, tree_exact=True, sandbox=_sandboxes(host.sandboxes)),
+            holdfast=Extensions(
+                1, FEATURES, tree_exact=True, sandbox=_sandboxes(host.sandboxes), durable=host.durable
+            ),
         ),
     )
 
@@ -227,6 +231,7 @@ def host_info(found: EnvironmentInfo) -> HostInfo:
         provider=found.provider_id,
         version=found.executor_version,
         sandboxes=NO_SANDBOXES if extensions is UNSET else _guarantees(extensions.sandbox),
+        durable=extensions is not UNSET and extensions.durable,
     )
 
 

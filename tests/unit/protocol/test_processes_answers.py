@@ -99,6 +99,7 @@ def test_what_goes_beyond_the_protocol_is_announced_behind_it() -> None:
                 "weaknesses": ["w"],
                 "reason": "r",
             },
+            "durable": False,
         },
     }
     assert list(written)[-1] == "holdfast"

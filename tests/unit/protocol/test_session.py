@@ -20,6 +20,7 @@ from holdfast.protocol.session import (
 from holdfast.sandbox import NO_SANDBOXES, Guarantees, Protection, SandboxBackendName
 
 
+@pytest.mark.parametrize("durable", [False, True])
 @pytest.mark.parametrize("home", [None, "/home/x"])
 @pytest.mark.parametrize(
     "sandboxes",
@@ -29,7 +30,11 @@ from holdfast.sandbox import NO_SANDBOXES, Guarantees, Protection, SandboxBacken
         Guarantees(SandboxBackendName.LANDLOCK, Protection.SOFT, exact=True),
     ],
 )
-def test_a_host_comes_back_as_it_was_told(home: str | None, sandboxes: Guarantees) -> None:
+def test_a_host_comes_back_as_it_was_told(
+    home: str | None,
+    sandboxes: Guarantees,
+    durable: bool,  # noqa: FBT001
+) -> None:
     host = HostInfo(  # noqa: S604
         shell="/bin/zsh",
         cwd="/a b",
@@ -39,6 +44,7 @@ def test_a_host_comes_back_as_it_was_told(home: str | None, sandboxes: Guarantee
         provider="here",
         version="1",
         sandboxes=sandboxes,
+        durable=durable,
     )
     told = msgspec.json.encode(environment_info(host))
 
@@ -76,7 +82,9 @@ def test_a_host_is_all_that_was_told_of_it() -> None:
         "userHomeDir": "file:///root",
         "temporaryDirectories": ["file:///tmp", "file://elsewhere/tmp"],
         "tempDir": "file:///var/tmp",
-        "capabilities": {"holdfast": {"version": 1, "features": ["list"], "sandbox": sandbox}},
+        "capabilities": {
+            "holdfast": {"version": 1, "features": ["list"], "sandbox": sandbox, "durable": True}
+        },
     }
 
     assert host_info(msgspec.convert(told, EnvironmentInfo)) == HostInfo(  # noqa: S604
@@ -94,6 +102,7 @@ def test_a_host_is_all_that_was_told_of_it() -> None:
             weaknesses=("ptrace",),
             reason="no bubblewrap",
         ),
+        durable=True,
     )
 
 

@@ -33,7 +33,7 @@ async def test_initialize_tells_the_session_and_the_host() -> None:
     }
     extensions = capabilities.pop("holdfast")
     assert extensions.pop("sandbox")["backend"] is None
-    assert extensions == {"version": 1, "features": FEATURES, "treeExact": True}
+    assert extensions == {"version": 1, "features": FEATURES, "treeExact": True, "durable": False}
     assert {name for name, offered in capabilities.items() if offered} == {
         "fileWriteStreaming",
         "fsWatchMissing",
