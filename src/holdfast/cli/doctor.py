@@ -12,11 +12,12 @@ import shutil
 import subprocess
 import sys
 import tempfile
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 
 from holdfast import __version__
 from holdfast.config import MIB
 from holdfast.errors import HostUnfit
+from holdfast.host import arena_probe
 from holdfast.host.files.watch import IN_CREATE, Inotify
 from holdfast.host.info import host_info
 from holdfast.host.sandbox.backends import SandboxProbe
@@ -76,6 +77,10 @@ _FIXES = {
     "watching": "sysctl -w fs.inotify.max_user_instances=1024 fs.inotify.max_user_watches=524288",
     "temporary": "set TMPDIR to a directory that the server's user may write to: export TMPDIR=/var/tmp",
     "space": "delete files there, or set TMPDIR to a directory on another disk",
+    "durability": (
+        "run Linux 5.11 or later, with ulimit -f unlimited, and mount /proc; in a container, one whose seccomp"
+        " profile allows memfd_create, splice and sendfile"
+    ),
     "sandboxes": "see the two above: one of them is enough",
 }
 
@@ -161,6 +166,7 @@ def examine() -> Iterator[Finding]:
         yield _proc()
         yield (grown := _fork_server(fork_server))
         yield from _programs(grown)
+        yield _durability()
         yield _open_files()
         yield _process_room()
         yield _file_watching()
@@ -256,6 +262,16 @@ def _programs(fork_server: Finding) -> Iterator[Finding]:
         "resources" if started else "first",
         facts={"keptBy": Enforcer.RLIMIT},
     )
+
+
+def _durability(look: Callable[[], str | None] = arena_probe.probe) -> Finding:
+    """Whether the arena works; ``look`` says why it does not."""
+    why = look()
+    if why is None:
+        trial = TrialResult(True, "processes of the exec endpoint outlive a crash of the server")
+    else:
+        trial = TrialResult(False, f"processes end with the server: {why}")
+    return _finding("durability", trial, "durability", essential=False)
 
 
 # Room.

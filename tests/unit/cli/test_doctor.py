@@ -24,6 +24,7 @@ NAMES = [
     "controlGroups",
     "memoryLimit",
     "resourceLimits",
+    "durability",
     "openFiles",
     "processLimit",
     "fileWatching",
@@ -153,6 +154,15 @@ def test_an_old_python_is_told_what_to_install() -> None:
     assert (old.works, old.essential, old.fix) == (False, True, module._FIXES["python"])
     assert old.facts["version"] == "3.10.12"
     assert (young.works, young.fix) == (True, None)
+
+
+def test_a_host_without_an_arena_says_why_and_what_to_do() -> None:
+    """A server starts there all the same, so that this is the place where somebody looks."""
+    poor, rich = module._durability(lambda: "File too large"), module._durability(lambda: None)
+
+    assert (poor.works, poor.essential, poor.fix) == (False, False, module._FIXES["durability"])
+    assert poor.detail == "processes end with the server: File too large"
+    assert (rich.works, rich.fix) == (True, None)
 
 
 @pytest.mark.parametrize(
