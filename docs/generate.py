@@ -291,12 +291,12 @@ def error_kinds() -> str:
 
 def telemetry() -> str:
     """The table of figures."""
-    from holdfast.cli.serve_observation import ARENA_CELLS, LIMIT, LIMIT_USED
+    from holdfast.cli.serve_observation import ARENA_CELLS, LIMIT, LIMIT_USED, RESTARTS
     from holdfast.observe.prometheus import OWN
     from holdfast.telemetry import METRICS
 
     rows = ["| figure | kind | labels | meaning |", "|---|---|---|---|"]
-    for metric in (*METRICS, LIMIT, LIMIT_USED, ARENA_CELLS, *(metric for metric, _ in OWN)):
+    for metric in (*METRICS, LIMIT, LIMIT_USED, ARENA_CELLS, RESTARTS, *(metric for metric, _ in OWN)):
         labels = ", ".join(f"`{label}`" for label in metric.labels)
         rows.append(f"| `{metric.name}` | {metric.kind.value} | {labels} | {metric.help} |")
     return "\n".join(rows) + "\n"

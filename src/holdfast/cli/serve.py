@@ -265,6 +265,7 @@ def _put_together(
         store=None if takeover is None else takeover.store,
     )
     if takeover is not None:
+        observation.restarts(takeover.handover.generation - 1)
         backend.recover(takeover.handover.shims, spawner)
     services = Services(backend, loop, telemetry, limits)
     row = find_row(arguments.endpoint)

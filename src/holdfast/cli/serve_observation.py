@@ -34,6 +34,13 @@ ARENA_CELLS = Metric(
     (),
     "Pieces of memory in use for what outlives the server; none once everything is forgotten.",
 )
+RESTARTS = Metric(
+    # A gauge: each server knows the number from its start, and the difference to 0 would be sent by each.
+    "holdfast_restarts_total",
+    MetricKind.GAUGE,
+    (),
+    "Servers that the keeper has started after the first one; absent where nothing outlives a server.",
+)
 
 
 def set_up_logs(arguments: argparse.Namespace) -> None:
@@ -69,6 +76,11 @@ class Observation:
         """Add how many cells of the arena are in use to the figures; ``cells`` counts them."""
         if self._tally is not None:
             self._tally.observe(ARENA_CELLS, lambda: {(): cells()})
+
+    def restarts(self, count: int) -> None:
+        """Add to the figures how many servers there were before this one."""
+        if self._tally is not None:
+            self._tally.observe(RESTARTS, lambda: {(): count})
 
     def close(self) -> None:
         """Send what was not sent yet to the collector.  Waits a few seconds at most."""
