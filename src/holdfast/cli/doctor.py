@@ -78,8 +78,8 @@ _FIXES = {
     "temporary": "set TMPDIR to a directory that the server's user may write to: export TMPDIR=/var/tmp",
     "space": "delete files there, or set TMPDIR to a directory on another disk",
     "durability": (
-        "run Linux 5.11 or later, with ulimit -f unlimited, and mount /proc; in a container, one whose seccomp"
-        " profile allows memfd_create, splice and sendfile"
+        "run Linux 5.11 or later, with ulimit -f unlimited and /proc mounted; in a container, one whose"
+        " seccomp profile allows memfd_create, splice and sendfile"
     ),
     "sandboxes": "see the two above: one of them is enough",
 }
