@@ -265,7 +265,6 @@ def _put_together(
         store=None if takeover is None else takeover.store,
     )
     if takeover is not None:
-        observation.restarts(takeover.handover.generation - 1)
         backend.recover(takeover.handover.shims, spawner)
     services = Services(backend, loop, telemetry, limits)
     row = find_row(arguments.endpoint)
@@ -295,7 +294,7 @@ def _put_together(
     observation.limits(limit_values(limits), lambda: server.usage() | backend.usage())
     if takeover is not None:
         store = takeover.store
-        observation.arena(lambda: store.used_cells)
+        observation.durable(takeover.handover.generation - 1, lambda: store.used_cells)
     return RunningServer(server, endpoint, backend, observation, audit)
 
 

@@ -72,15 +72,16 @@ class Observation:
             self._tally.observe(LIMIT, lambda: {(name,): value for name, value in most.items()})
             self._tally.observe(LIMIT_USED, lambda: {(name,): value for name, value in used().items()})
 
-    def arena(self, cells: Callable[[], int]) -> None:
-        """Add how many cells of the arena are in use to the figures; ``cells`` counts them."""
-        if self._tally is not None:
-            self._tally.observe(ARENA_CELLS, lambda: {(): cells()})
+    def durable(self, restarts: int, cells: Callable[[], int]) -> None:
+        """Add what is known of a server whose processes outlive it to the figures.
 
-    def restarts(self, count: int) -> None:
-        """Add to the figures how many servers there were before this one."""
+        Args:
+            restarts: How many servers there were before this one.
+            cells: Counts the cells of the arena that are in use.
+        """
         if self._tally is not None:
-            self._tally.observe(RESTARTS, lambda: {(): count})
+            self._tally.observe(RESTARTS, lambda: {(): restarts})
+            self._tally.observe(ARENA_CELLS, lambda: {(): cells()})
 
     def close(self) -> None:
         """Send what was not sent yet to the collector.  Waits a few seconds at most."""

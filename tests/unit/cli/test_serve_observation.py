@@ -47,7 +47,7 @@ def test_without_a_wish_nothing_is_counted() -> None:
     made = module.observe(arguments(), HandTimer())
 
     made.limits({"x": 1}, lambda: {"x": 1})
-    made.restarts(1)
+    made.durable(1, lambda: 2)
     made.close()
 
     assert isinstance(made.telemetry, Silent)
@@ -63,7 +63,7 @@ def test_variables_that_ask_for_nothing_are_no_wish(plain: pytest.MonkeyPatch) -
 def test_metrics_show_what_is_counted_and_the_limits() -> None:
     made = module.observe(arguments("--metrics"), HandTimer())
     made.limits({"connections": 10}, lambda: {"connections": 3})
-    made.restarts(4)
+    made.durable(4, lambda: 5)
     made.telemetry.limit_reached("connections")
     made.close()
 
@@ -73,6 +73,7 @@ def test_metrics_show_what_is_counted_and_the_limits() -> None:
     assert 'holdfast_limit_used{limit="connections"} 3' in lines
     assert 'holdfast_limit_refusals_total{limit="connections"} 1' in lines
     assert "holdfast_restarts_total 4" in lines
+    assert "holdfast_arena_cells 5" in lines
     assert any(line.startswith("process_open_fds ") for line in lines)
 
 
