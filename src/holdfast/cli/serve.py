@@ -215,8 +215,8 @@ def _obey(keeper: KeptForkServer, stop: Callable[[], None], running: RunningServ
     match keeper.receive():
         case KeeperOrder.HANGUP if running.audit is not None:
             running.audit.reopen()
-        case KeeperOrder.TERMINATE | KeeperOrder.LOST:
-            stop()
+        case KeeperOrder.TERMINATE | KeeperOrder.HANGUP | KeeperOrder.LOST:
+            stop()  # Whoever closes the terminal of a server without an audit log ends it.
 
 
 async def _listen(plan: ServerPlan, server: Server, takeover: Takeover | None) -> None:

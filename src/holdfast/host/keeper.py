@@ -53,6 +53,9 @@ _CODE = struct.Struct("<i")
 _SETTLED = 1.0
 """Seconds after the start of a server at which it is assumed to go on running."""
 
+_BEHIND = 1.0
+"""Seconds that a server waits for a keeper that takes no more messages."""
+
 _BATCH = 200
 """The most shims in one message."""
 
@@ -377,7 +380,14 @@ class KeptForkServer(ForkServer):
 
     def _tell(self, message: bytes, *files: int) -> None:
         extra = [(socket.SOL_SOCKET, socket.SCM_RIGHTS, array("i", files))] if files else []
-        self._control.sendmsg([message], extra)
+        try:
+            self._control.sendmsg([message], extra)
+        except BlockingIOError:
+            # It is behind with hundreds of messages: it may be busy, or somebody has stopped it for a moment.
+            poll = select.poll()
+            poll.register(self._control, select.POLLOUT)
+            poll.poll(_BEHIND * 1000)
+            self._control.sendmsg([message], extra)
 
     def _shut(self) -> None:
         """Keep no more shims for other commands."""

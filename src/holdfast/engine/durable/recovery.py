@@ -19,7 +19,7 @@ from holdfast.engine.children import NO_CHILD, Child
 from holdfast.engine.life import ProcessSnapshot, State, StdinSnapshot, WatchdogSnapshot
 from holdfast.engine.process import LocalProcess
 from holdfast.engine.recorder import AccountOf, EngineParts, Recorder, Regainer
-from holdfast.engine.ring import RingSnapshot
+from holdfast.engine.ring import Ring, RingSnapshot
 from holdfast.errors import LimitReached
 from holdfast.host.arena import Arena, Damaged
 from holdfast.host.keeper import ask_all
@@ -138,19 +138,29 @@ class _Recovery:
     def process(self, record: Record) -> RecoveredProcess | None:
         """The process of a record; None if there is none."""
         claim = self._claims.take(record.key) if not record.damaged else None
+        facts = None
         try:
+            facts = unpack_facts(record.facts)
             if record.damaged:
                 raise Damaged(record.damaged)
-            facts = unpack_facts(record.facts)
             if record.state is SlotState.STARTING and (claim is None or not claim.state.started):
                 # It was never ordered, or whoever asked for it does not know whether it runs, and asks again.
                 self._drop(record, claim)
                 return None
             return self._resume(record, facts, claim)
-        except (Damaged, UnknownForm, LimitReached, ValueError, TypeError) as error:
+        except (Damaged, UnknownForm, LimitReached, ValueError, TypeError, EOFError) as error:
             _log.error("the record of process %d cannot be believed, and it is ended: %s", record.key, error)
             self._drop(record, claim)
-            return None
+            return None if facts is None else self._lost(facts)
+
+    def _lost(self, facts: ProcessFacts) -> RecoveredProcess:
+        """The process of a record of which no more can be believed than what it was."""
+        owner, budget = self._account_of(facts.identity)
+        ring = Ring(limit=MIB, chunks=self._parts.limits.retained_chunks, budget=budget)
+        process = LocalProcess(_PidAlone(0), ring, self._parts, owner=owner)
+        process.exited(LOST)
+        owner.adopted(process, facts.audit)
+        return RecoveredProcess(facts.note, process, self._parts.loop.time(), 0, is_forgotten=False)
 
     @staticmethod
     def _drop(record: Record, claim: _Claim | None) -> None:

@@ -108,7 +108,7 @@ async def test_a_closed_process_is_found_with_the_time_of_its_close(shelf: Memor
 async def test_a_record_that_cannot_be_believed_harms_no_other(
     shelf: Memory, caplog: pytest.LogCaptureFixture
 ) -> None:
-    damaged, strange, whole = begun(shelf, FACTS, b"no facts", FACTS)
+    damaged, _, whole = begun(shelf, FACTS, b"no facts", FACTS)
     arena = damaged.arena
     arena.view[arena.words[damaged.slot + layout.FACTS] + 20] ^= 1
     whole.exited(1, pack_end(END, None), 2.0)
@@ -117,7 +117,20 @@ async def test_a_record_that_cannot_be_believed_harms_no_other(
 
     assert [each.process.exit for each in found] == [END]
     assert len([line for line in caplog.messages if "cannot be believed" in line]) == 2
-    assert [record.key for record in shelf.records().scan()] == [whole.key] != [strange.key]
+
+
+async def test_a_process_of_which_only_the_facts_can_be_believed_is_told_as_lost(shelf: Memory) -> None:
+    """Its client learns that it is gone, and does not wait for it."""
+    damaged, whole = begun(shelf, FACTS, FACTS)
+    damaged.arena.words[damaged.slot + layout.TAIL] = 5
+    whole.exited(1, pack_end(END, None), 2.0)
+
+    lost, found = await recovered(shelf)
+
+    assert (lost.note, lost.process.closed) == (b"note", True)
+    assert lost.process.exit.outcome.kind is Kind.LOST
+    assert found.process.exit == END
+    assert [record.key for record in shelf.records().scan()] == [whole.key]
 
 
 async def test_terms_of_a_lost_process_end_with_it(shelf: Memory) -> None:
