@@ -54,7 +54,7 @@ _SETTLED = 1.0
 """Seconds after the start of a server at which it is assumed to go on running."""
 
 _BEHIND = 1.0
-"""Seconds that a server waits for a keeper that takes no more messages."""
+"""Seconds that a server waits for a keeper that takes no more messages: somebody may have stopped it."""
 
 _BATCH = 200
 """The most shims in one message."""
@@ -380,14 +380,17 @@ class KeptForkServer(ForkServer):
 
     def _tell(self, message: bytes, *files: int) -> None:
         extra = [(socket.SOL_SOCKET, socket.SCM_RIGHTS, array("i", files))] if files else []
-        try:
-            self._control.sendmsg([message], extra)
-        except BlockingIOError:
-            # It is behind with hundreds of messages: it may be busy, or somebody has stopped it for a moment.
-            poll = select.poll()
-            poll.register(self._control, select.POLLOUT)
-            poll.poll(_BEHIND * 1000)
-            self._control.sendmsg([message], extra)
+        while True:
+            try:
+                self._control.sendmsg([message], extra)
+            except BlockingIOError:
+                # Many starts at once: the keeper never waits, and makes room as soon as it runs.
+                room = select.poll()
+                room.register(self._control, select.POLLOUT)
+                if not room.poll(_BEHIND * 1000):
+                    raise
+            else:
+                return
 
     def _shut(self) -> None:
         """Keep no more shims for other commands."""
