@@ -284,7 +284,7 @@ def memory(goals: Goals) -> None:
             client.terminate(_sleepers(client, 200))
             time.sleep(SETTLED)
             if durability == "on":
-                _parts(victim, goals, "at rest")
+                _parts(victim, goals, "first server")
             before = size()
             sleepers = _sleepers(client, count)
             grown[durability] = (size() - before) / count
@@ -296,6 +296,10 @@ def memory(goals: Goals) -> None:
                 while victim.figure("holdfast_arena_cells") > 8 and time.monotonic() < deadline:
                     time.sleep(0.2)  # Nothing says when the last one is forgotten.
                 goals.at_most("arena, all forgotten", victim.figure(arena) / MIB, 9, "MiB")
+                os.kill(pid, signal.SIGKILL)
+                wait_for_part(victim, "holdfast-server", pid)
+                time.sleep(SETTLED)
+                _parts(victim, goals, "after a restart")  # From here on the two share most of it.
             client.close()
     more = (grown["on"] - grown["off"]) / KIB
     note = f"{grown['on'] / KIB:.2f} and {grown['off'] / KIB:.2f}"
