@@ -55,7 +55,7 @@ async def until_said(talking: Client, name: str, text: bytes) -> Message:
     page: Message = {"chunks": []}
     async with asyncio.timeout(PATIENCE):
         while text not in page_bytes(page):
-            page = await talking.read(name, afterSeq=len(page["chunks"]) and 0, waitMs=50)
+            page = await talking.read(name, waitMs=50)
     return page
 
 
