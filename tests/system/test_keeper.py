@@ -5,8 +5,8 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import os
+import resource
 import signal
-import time
 from collections.abc import Iterator
 
 import pytest
@@ -121,18 +121,17 @@ async def test_of_keeper_spare_and_server_killed_at_once_nothing_is_left() -> No
 
 
 async def test_a_server_that_dies_whenever_it_is_started_is_given_up() -> None:
+    """The spare is left no room for the arena: no server that it forks from now on can serve."""
     with mortal_at() as (program, url):
         async with knowing(url) as talking:
             family = await grow_trees(talking, program, 2) | descendants(program.pid)
-        deadline = time.monotonic() + 4 * PATIENCE
+            spare = await_part(program, "holdfast-spare")
+            _, hard = resource.prlimit(spare, resource.RLIMIT_AS)
+            resource.prlimit(spare, resource.RLIMIT_AS, (1 << 30, hard))
 
-        while program.code is None:
-            assert time.monotonic() < deadline
-            pid = part(program, "holdfast-server")
-            if pid is not None:
-                with contextlib.suppress(ProcessLookupError):
-                    os.kill(pid, signal.SIGKILL)
+            kill_server(program)
 
+            await eventually(lambda: program.code is not None, within=4 * PATIENCE)
         assert program.wait() == 70
         assert b"the server dies whenever it is started" in program.errors
         await eventually(lambda: no_one_of(family))
