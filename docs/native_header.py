@@ -8,6 +8,7 @@ from collections.abc import Iterator, Sequence
 from enum import Enum
 from pathlib import Path
 
+from holdfast import reports
 from holdfast.host import orders
 
 HEADER = "src/holdfast/host/native/messages.h"
@@ -20,9 +21,9 @@ PREFIXES = {
     orders.HeldPlace: "PLACE",
     orders.StartFlag: "START",
     orders.ReleaseFlag: "RELEASE",
-    orders.News: "REPORT",
+    reports.News: "REPORT",
     orders.StateFlag: "STATE",
-    orders.ExitFlag: "EXIT",
+    reports.ExitFlag: "EXIT",
     orders.StartStage: "STAGE",
 }
 """What the names of the members of each class begin with in C, where all names are in one place."""
@@ -38,6 +39,7 @@ STRUCTS = {
 TYPES = {"I": "uint32_t", "i": "int32_t", "Q": "uint64_t"}
 
 TEXTS = ast.parse(Path(orders.__file__).read_text(encoding="utf-8"))
+REPORT_TEXTS = ast.parse(Path(reports.__file__).read_text(encoding="utf-8"))
 
 
 def header() -> str:
@@ -64,11 +66,14 @@ def numbers() -> Iterator[str]:
 
 def enumeration(kind: type, prefix: str) -> str:
     """An enum in C; news whose value is 0 are never sent, and left out."""
-    (node,) = [each for each in TEXTS.body if isinstance(each, ast.ClassDef) and each.name == kind.__name__]
+    texts_of_both = (*TEXTS.body, *REPORT_TEXTS.body)
+    (node,) = [
+        each for each in texts_of_both if isinstance(each, ast.ClassDef) and each.name == kind.__name__
+    ]
     texts = dict(described(node.body))
     lines = [comment(ast.get_docstring(node) or ""), f"enum {snake(kind.__name__)} {{"]
     for name, number in members(kind):
-        if number or kind is not orders.News:
+        if number or kind is not reports.News:
             if name in texts:
                 lines.append(comment(texts[name], indent="    "))
             lines.append(f"    {prefix}_{name} = {number},")

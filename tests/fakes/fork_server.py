@@ -16,8 +16,9 @@ from pathlib import Path
 from typing import NamedTuple
 
 from holdfast.host import orders
-from holdfast.host.orders import ExitFlag, News, OrderKind, ReleaseFlag, StartFlag, StartStage
+from holdfast.host.orders import OrderKind, ReleaseFlag, StartFlag, StartStage
 from holdfast.host.sandbox.confinement import Confinement
+from holdfast.reports import ExitFlag, News
 
 GUARD = 60.0
 """Seconds after which a test that hangs is given up; no test expects anything to be faster."""

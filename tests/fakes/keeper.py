@@ -18,8 +18,9 @@ from contextlib import suppress
 from pathlib import Path
 
 from holdfast.host.keeper import Handover, KeeperOrder, KeptForkServer, receive_handover
-from holdfast.host.orders import HeldPlace, News, Report, StartOrder, StateReport
+from holdfast.host.orders import HeldPlace, StartOrder, StateReport
 from holdfast.host.shim import Shim
+from holdfast.reports import News, Report
 from tests.fakes.fork_server import GUARD, until
 
 # Becomes the keeper, or is a spare that the keeper has started.  It tells the test of itself over a socket.

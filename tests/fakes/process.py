@@ -19,10 +19,10 @@ from holdfast.engine.workers import Workers
 from holdfast.host.child import ShimChild
 from holdfast.host.environ import Environment
 from holdfast.host.info import host_info
-from holdfast.host.orders import News, Report
 from holdfast.host.spawn import Spawner
 from holdfast.model import PLAIN, ProcessTerms, Size, Spec, Stream
 from holdfast.poller import Poller
+from holdfast.reports import News, Report
 from holdfast.telemetry import Telemetry
 
 PATIENCE = 10.0

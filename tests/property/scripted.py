@@ -18,9 +18,9 @@ from holdfast.engine.process import LocalProcess
 from holdfast.engine.recorder import EngineParts
 from holdfast.engine.ring import Budget, Ring
 from holdfast.errors import HoldfastError
-from holdfast.host.orders import News, Report
 from holdfast.model import Cause, Chunk, Exit, Kind, ProcessTerms, Stream
 from holdfast.poller import Poller
+from holdfast.reports import News, Report
 from tests.fakes.dialects import HandLoop, HandTimer
 
 LIMITS = EngineLimits(stdin_chunks=3, stdin_bytes=300_000, write_ids=4)

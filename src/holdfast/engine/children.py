@@ -11,13 +11,11 @@ import os
 from typing import TYPE_CHECKING, Protocol
 
 from holdfast.errors import SpawnFailed
-from holdfast.host.holding import Ends, Pulse
-from holdfast.host.limits import NO_LIMITS, EnforcedLimits
-from holdfast.host.orders import News, Report
 from holdfast.host.outliving import Holding
-from holdfast.host.tree import Load, Look
+from holdfast.host.tree import Look
 from holdfast.model import Spec, Stream
 from holdfast.poller import Poller
+from holdfast.reports import NO_LIMITS, Ends, EnforcedLimits, Load, News, Pulse, Report
 from holdfast.sandbox import Guarantees
 
 if TYPE_CHECKING:

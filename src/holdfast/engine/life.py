@@ -8,8 +8,8 @@ from enum import Enum
 from functools import lru_cache
 from typing import TYPE_CHECKING, Protocol
 
-from holdfast.host.orders import News, Report
 from holdfast.model import Cause, Chunk, Denied, Exit, Kind, Limits, Outcome, ProcessTerms, Stream, Usage
+from holdfast.reports import News, Report
 from holdfast.value import value
 
 from .ring import Ring, RingSnapshot

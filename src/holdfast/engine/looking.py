@@ -16,8 +16,8 @@ from contextlib import suppress
 from functools import partial
 from typing import TYPE_CHECKING, TypeVar
 
-from holdfast.host.holding import Ends, Pulse
 from holdfast.host.tree import Look, glance
+from holdfast.reports import Ends, Pulse
 
 if TYPE_CHECKING:
     from .children import Child

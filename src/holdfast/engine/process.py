@@ -19,7 +19,6 @@ from collections.abc import Callable
 
 from holdfast.backend import ImmediateControls, Packed, Valve, Watcher
 from holdfast.errors import NoTerminal, StdinFailed
-from holdfast.host.orders import News, Report
 from holdfast.model import (
     PLAIN,
     UNLIMITED,
@@ -36,6 +35,7 @@ from holdfast.model import (
     Usage,
     WriteStatus,
 )
+from holdfast.reports import News, Report
 from holdfast.value import replace
 
 from .children import Child

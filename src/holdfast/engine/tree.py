@@ -16,10 +16,10 @@ from collections.abc import Callable, Iterable, Sequence
 from functools import partial
 from typing import TYPE_CHECKING, Protocol
 
-from holdfast.host.holding import Ends, ends_of
-from holdfast.host.orders import News, Report
-from holdfast.host.tree import Load, glance
+from holdfast.host.holding import ends_of
+from holdfast.host.tree import glance
 from holdfast.model import Limits, Usage
+from holdfast.reports import Ends, Load, News, Report
 
 from .children import NO_CHILD, Child
 from .looking import Looking

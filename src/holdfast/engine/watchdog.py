@@ -8,8 +8,8 @@ from __future__ import annotations
 import asyncio
 from typing import TYPE_CHECKING
 
-from holdfast.host.tree import Load
 from holdfast.model import Cause, Chunk, Exit, Kind, Limits, ProcessTerms, Stream
+from holdfast.reports import Load
 
 from .life import WatchdogSnapshot
 

@@ -10,12 +10,13 @@ from typing import TYPE_CHECKING
 
 from holdfast.errors import SignalFailed, SpawnFailed
 from holdfast.model import Stream
+from holdfast.reports import NO_LIMITS, Ends, EnforcedLimits, Load, News, Pulse, Report
 from holdfast.value import replace
 
 from . import tree
-from .holding import Ends, Pulse, holders, pulse
-from .limits import NO_LIMITS, EnforcedLimits, Group
-from .orders import HeldPlace, News, Report, StateReport
+from .holding import holders, pulse
+from .limits import Group
+from .orders import HeldPlace, StateReport
 from .shim import NO_SHIM, Shim
 from .tree import Look
 
@@ -220,7 +221,7 @@ class ShimChild:
         found = tree.below(self._shim_pid, look) if self._shim_pid else []
         return found if self._shim.is_there() else []
 
-    def load(self, look: Look | None = None) -> tree.Load:
+    def load(self, look: Look | None = None) -> Load:
         """Return what the tree uses now.  Processes that only keep its sandbox are not counted."""
         load = tree.load(self._shim_pid, look, before_us=self._before_us)
         if self.confined_command is None:

@@ -9,7 +9,7 @@ import re
 import struct
 from collections.abc import Iterable, Iterator, Sequence
 
-from holdfast.value import value
+from holdfast.reports import Ends, Pulse
 
 from .tree import Look, family, stat_of, threads_of
 
@@ -31,16 +31,6 @@ _SWITCHES = re.compile(rb"^(?:non)?voluntary_ctxt_switches:\t(\d+)", re.MULTILIN
 
 _AT_WORK = b"RD"
 """States of a thread that runs or waits for a processor (R), or waits for a disk (D)."""
-
-
-@value
-class Ends:
-    """The other ends of some of our pipes and terminals, as the kernel names them."""
-
-    names: frozenset[str]
-    """What ``readlink`` returns for a descriptor of such an end."""
-    terminals: frozenset[int]
-    """Device numbers of terminals: who has one as its own terminal may have it open as ``/dev/tty``."""
 
 
 def ends_of(files: Iterable[int]) -> Ends:
@@ -123,24 +113,6 @@ def _files(pid: int, look: Look) -> Iterator[str]:
 
 
 # Whether those processes are at work.
-
-
-@value
-class Pulse:
-    """What the processes that hold an output open were doing at one moment."""
-
-    at_work: bool
-    """Whether a thread of them runs, or waits for a processor or a disk."""
-    switches: dict[int, int]
-    """How often each of their threads was taken from a processor; it grows with any work."""
-    known: bool
-    """Whether all of them were looked at, within the bounds of the look."""
-
-    def is_quiet_since(self, before: Pulse | None) -> bool:
-        """Whether none of the processes is at work, or was at work since ``before``."""
-        if not self.known or self.at_work:
-            return False
-        return not self.switches or (before is not None and self.switches == before.switches)
 
 
 def pulse(root: int, ends: Ends, look: Look | None = None) -> Pulse:

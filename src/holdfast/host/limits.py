@@ -14,7 +14,7 @@ import os
 import resource
 from collections.abc import Sequence
 
-from holdfast.model import UNLIMITED, Enforcer, Limits
+from holdfast.model import Limits
 from holdfast.value import value
 
 _MOST_SECONDS = 2**31
@@ -35,42 +35,6 @@ def resource_limits(limits: Limits) -> list[tuple[int, int, int]]:
         seconds = max(1, math.ceil(limits.cpu))
         found.append((resource.RLIMIT_CPU, seconds, seconds + _PARTING))
     return found
-
-
-@value
-class EnforcedLimits:
-    """The limits of one tree, and what enforces each of them."""
-
-    limits: Limits
-    controllers: frozenset[str]
-    """The controllers of the tree's control group, which keep their limits for the whole tree."""
-
-    def enforcers(self) -> dict[str, str]:
-        """Return what enforces each limit that is set, by the name of the limit in ``Limits``."""
-        found: dict[str, str] = {}
-        if self.limits.memory is not None:
-            found["memory"] = Enforcer.CGROUP if "memory" in self.controllers else Enforcer.SAMPLED
-        if self.limits.cpu is not None:
-            found["cpu"] = Enforcer.RLIMIT
-        if self.limits.processes is not None:
-            found["processes"] = Enforcer.CGROUP if "pids" in self.controllers else Enforcer.SAMPLED
-        if self.limits.files is not None:
-            found["files"] = Enforcer.RLIMIT
-        return found
-
-    def ours(self) -> Limits:
-        """Return the limits that no control group keeps, so that the server has to sample the tree.
-
-        Processor time is among them, because the kernel limits it for each process and not for the tree.
-        """
-        return Limits(
-            memory=None if "memory" in self.controllers else self.limits.memory,
-            cpu=self.limits.cpu,
-            processes=None if "pids" in self.controllers else self.limits.processes,
-        )
-
-
-NO_LIMITS = EnforcedLimits(UNLIMITED, frozenset())
 
 
 # Control groups.

@@ -14,6 +14,7 @@ from enum import Enum
 from typing import TYPE_CHECKING
 
 from holdfast.model import Usage
+from holdfast.reports import News, Report
 from holdfast.sandbox import Denial
 from holdfast.value import value
 
@@ -155,30 +156,6 @@ LIMIT_FIELDS = (
 """A limit of the command."""
 
 
-class News(Enum):
-    """What a shim can report."""
-
-    LOST = 0
-    """Never sent: the socket closed, and how the command ended is not known."""
-    STARTED = 1
-    """The command runs: ``value`` is its pid, ``shim`` that of the shim."""
-    FAILED = 2
-    """It does not: ``value`` is the number of an error, ``detail`` a StartStage."""
-    EXITED = 3
-    """It has exited: ``value`` is a code or a signal, ``detail`` has ExitFlag."""
-    EMPTY = 4
-    """Nobody is left of the tree."""
-    SURVIVORS = 5
-    """Some were killed and are still there: ``value`` of them, whose pids follow as int32_t."""
-    DENIAL = 6
-    """The sandbox refused something ``value`` times: what, a NUL, and on what follow.
-
-    All denials come just before EXITED.
-    """
-    STATE = 7
-    """Answers ASK: ``value`` is the pid of the command, ``detail`` has a bit for each place in use."""
-
-
 class StateFlag:
     """What a shim was told about its command."""
 
@@ -188,15 +165,6 @@ class StateFlag:
     """To kill its tree."""
     STARTED = 4
     """Not told but known: it runs, or ran."""
-
-
-class ExitFlag:
-    """How a command ended."""
-
-    BY_SIGNAL = 1
-    """It was killed by a signal."""
-    ALONE = 2
-    """It has left nobody behind."""
 
 
 class StartStage(Enum):
@@ -249,51 +217,21 @@ REPORT_MOST = _REPORT.size + max(OP_MOST + SUBJECT_MOST, SURVIVORS_MOST * _PID.s
 """Bytes of the longest report."""
 
 
-@value
-class Report:
-    """A report of a shim, read from its bytes."""
-
-    news: News
-    value: int = 0
-    """A pid, an error number, an exit code or the number of a signal; ``news`` says which."""
-    detail: int = 0
-    """A ``StartStage`` with ``FAILED``, the bits of ``ExitFlag`` with ``EXITED``, places with ``STATE``."""
-    shim: int = 0
-    """The pid of the shim, with ``STARTED`` and ``STATE``."""
-    usage: Usage | None = None
-    pids: Sequence[int] = ()
-    """The survivors of a kill, with ``SURVIVORS``."""
-    denial: Denial | None = None
-
-    @staticmethod
-    def read(data: bytes) -> Report:
-        """Return the report in a message of a shim."""
-        what, value, detail, shim, user, system, peak = _REPORT.unpack_from(data)
-        if what == News.DENIAL.value:
-            op, _, subject = data[_REPORT.size :].partition(b"\0")
-            return Report(News.DENIAL, denial=Denial(os.fsdecode(op), os.fsdecode(subject), value))
-        if what == News.STATE.value:
-            return Report(News.STATE, value, detail, shim)
-        pids = [pid for (pid,) in _PID.iter_unpack(data[_REPORT.size :])]
-        return Report(News(what), value, detail, shim, Usage(user, system, peak * 1024), pids)
-
-    @property
-    def stage(self) -> StartStage:
-        """Where the start failed, with ``FAILED``."""
-        return StartStage(self.detail)
-
-    @property
-    def by_signal(self) -> bool:
-        """Whether a signal has ended the command, with ``EXITED``."""
-        return bool(self.detail & ExitFlag.BY_SIGNAL)
-
-    @property
-    def alone(self) -> bool:
-        """Whether the command has left no process behind, with ``EXITED``."""
-        return bool(self.detail & ExitFlag.ALONE)
+def read_report(data: bytes) -> Report:
+    """Return the report in a message of a shim."""
+    what, value, detail, shim, user, system, peak = _REPORT.unpack_from(data)
+    if what == News.DENIAL.value:
+        op, _, subject = data[_REPORT.size :].partition(b"\0")
+        return Report(News.DENIAL, denial=Denial(os.fsdecode(op), os.fsdecode(subject), value))
+    if what == News.STATE.value:
+        return Report(News.STATE, value, detail, shim)
+    pids = [pid for (pid,) in _PID.iter_unpack(data[_REPORT.size :])]
+    return Report(News(what), value, detail, shim, Usage(user, system, peak * 1024), pids)
 
 
-LOST = Report(News.LOST)
+def stage_of(report: Report) -> StartStage:
+    """Return where the start failed, given the report of that."""
+    return StartStage(report.detail)
 
 
 @value

@@ -8,10 +8,10 @@ from typing import Protocol
 
 from holdfast.errors import Fault, SpawnFailed
 from holdfast.model import UNLIMITED, Limits, Stream
+from holdfast.reports import NO_LIMITS, EnforcedLimits, Report
 from holdfast.value import value
 
-from .limits import NO_LIMITS, EnforcedLimits
-from .orders import HeldPlace, Report
+from .orders import HeldPlace
 from .shim import Shim
 
 

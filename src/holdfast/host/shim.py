@@ -16,23 +16,23 @@ from array import array
 from collections.abc import Iterable, Mapping, Sequence
 
 from holdfast.errors import HostUnfit
+from holdfast.reports import LOST, Report
 
 from . import tree
 from .orders import (
     INLINE_MOST,
     KILL,
-    LOST,
     PLACES_MOST,
     REPORT_MOST,
     VERSION,
     HeldPlace,
-    Report,
     StartOrder,
     StateReport,
     ask,
     drop,
     hold,
     place_bits,
+    read_report,
     release,
     signal,
 )
@@ -226,7 +226,7 @@ class Shim:
             return self._last_report()
         except OSError:
             return None  # No report has come, or the host is short of memory at this moment.
-        return Report.read(data) if data else LOST
+        return read_report(data) if data else LOST
 
     def _last_report(self) -> Report:
         """Return the report that a shim sent before it ended; ``LOST`` if it sent none.
@@ -235,7 +235,7 @@ class Shim:
         """
         with contextlib.suppress(OSError):
             if data := self._socket.recv(REPORT_MOST):
-                return Report.read(data)
+                return read_report(data)
         return LOST
 
     def close(self) -> None:

@@ -16,13 +16,14 @@ from typing import TYPE_CHECKING
 
 from holdfast.errors import Fault, HostUnfit, ProgramSearch, SpawnFailed
 from holdfast.model import UNLIMITED, Limits, Size, Spec, Stream
+from holdfast.reports import NO_LIMITS, EnforcedLimits, News, Report
 from holdfast.sandbox import Guarantees
 from holdfast.value import replace
 
 from .child import ShimChild
 from .environ import Environment, to_bytes
-from .limits import NO_LIMITS, EnforcedLimits, Group, Groups, resource_limits
-from .orders import News, Report, StartOrder, StartStage, StateReport
+from .limits import Group, Groups, resource_limits
+from .orders import StartOrder, StartStage, StateReport, stage_of
 from .outliving import Holding, HostFacts, files_of, places_of, unexplained
 from .pty import open_terminal
 from .shim import ForkServer, Shim
@@ -376,12 +377,12 @@ def diagnosis(spec: Spec, path: str | None, report: Report, said: str = "") -> S
     if report.news is not News.FAILED:
         return refusal(spec, Fault.SYSTEM, "shim", "it ended before the program ran")
     number, search = report.value or errno.EIO, None
-    if report.stage in (StartStage.SANDBOX, StartStage.HIDDEN) and number not in _SYSTEM:
-        return _of_sandbox(spec, report.stage, number, said)
-    if report.stage is StartStage.NO_GROUP and number not in _SYSTEM:
+    if stage_of(report) in (StartStage.SANDBOX, StartStage.HIDDEN) and number not in _SYSTEM:
+        return _of_sandbox(spec, stage_of(report), number, said)
+    if stage_of(report) is StartStage.NO_GROUP and number not in _SYSTEM:
         return refusal(spec, Fault.SYSTEM, "control group", "what was found in its place is none")
     fault, subject = Fault.PROGRAM, spec.argv[0]
-    match report.stage:
+    match stage_of(report):
         case StartStage.DIRECTORY:
             fault, subject = Fault.DIRECTORY, spec.cwd
         case StartStage.FORK | StartStage.TERMINAL | StartStage.GROUP:

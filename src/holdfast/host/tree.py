@@ -14,7 +14,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from functools import cache
 
 from holdfast.errors import HostUnfit
-from holdfast.value import value
+from holdfast.reports import Load
 
 _NO_ROOM = (errno.EMFILE, errno.ENFILE, errno.ENOMEM)
 """What the system says of descriptors or memory that are used up."""
@@ -129,17 +129,6 @@ def glance() -> Look:
 
 
 # The processes of a tree, and what they use.
-
-
-@value
-class Load:
-    """The resources that a tree of processes uses at one moment."""
-
-    processes: int
-    memory: int
-    """Resident memory in bytes."""
-    cpu_us: int
-    """Processor time since the tree began, that of ended processes included."""
 
 
 def below(root: int, look: Look | None = None) -> list[int]:

@@ -6,8 +6,9 @@ import struct
 
 from holdfast.engine.ended import PACK_MOST, EndedProcess, pack
 from holdfast.engine.ring import Budget, Ring
-from holdfast.host.orders import REPORT_MOST, News, Report
+from holdfast.host.orders import REPORT_MOST, read_report
 from holdfast.model import Chunk, Denied, Exit, Kind, Outcome, Stream, Usage
+from holdfast.reports import News
 from holdfast.sandbox import Denial
 
 from .draw import Draw
@@ -26,7 +27,7 @@ def check_report(data: bytes) -> None:
     """A report is read as it was written; what is none is a ValueError, or too short."""
     data = data[:REPORT_MOST]
     try:
-        found = Report.read(data)
+        found = read_report(data)
     except struct.error:
         assert len(data) < _HEAD.size or (len(data) - _HEAD.size) % 4
         return

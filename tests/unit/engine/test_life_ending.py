@@ -7,11 +7,11 @@ from collections.abc import Sequence
 
 import pytest
 
+from holdfast import reports
 from holdfast.engine.life import LOST, exit_of
-from holdfast.host import orders
-from holdfast.host.orders import News, Report
 from holdfast.host.sandbox.confinement import ConfinedCommand
 from holdfast.model import Cause, Chunk, Denied, Exit, Kind, Limits, Outcome, Stream, Usage
+from holdfast.reports import News, Report
 from holdfast.sandbox import Denial
 
 USED = Usage(user_us=600_000, system_us=500_000, peak_bytes=1)
@@ -52,7 +52,7 @@ def test_whoever_ended_it_is_the_reason_whatever_it_made_of_it(kind: Kind) -> No
 
 
 def test_what_is_lost_has_no_code_and_no_usage() -> None:
-    found = end(orders.LOST, Cause(Kind.TERMINATED, "client"))
+    found = end(reports.LOST, Cause(Kind.TERMINATED, "client"))
 
     assert (found.code, found.outcome.kind, found.usage) == (LOST, Kind.LOST, None)
 
@@ -194,4 +194,4 @@ def test_without_a_witness_it_is_guessed_as_the_reference_does(
 
 
 def test_what_is_lost_is_lost_in_a_sandbox_too() -> None:
-    assert end_in(confined(*DENIALS), orders.LOST).outcome.kind is Kind.LOST
+    assert end_in(confined(*DENIALS), reports.LOST).outcome.kind is Kind.LOST

@@ -16,9 +16,9 @@ from holdfast.engine.looking import _THREADS, Looking, Looks
 from holdfast.host import spawn
 from holdfast.host import tree as trees_of_host
 from holdfast.host.child import ShimChild
-from holdfast.host.holding import Ends, Pulse
-from holdfast.host.tree import Load, Look
+from holdfast.host.tree import Look
 from holdfast.model import Kind, Limits, ProcessTerms
+from holdfast.reports import Ends, Load, Pulse
 from tests.fakes.gate import Gate
 from tests.fakes.process import PATIENCE, eventually, sh, status
 from tests.fakes.recorder import record

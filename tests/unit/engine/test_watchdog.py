@@ -11,8 +11,8 @@ from holdfast.engine.local import LocalBackend
 from holdfast.engine.output import READ_SIZE
 from holdfast.engine.watchdog import Watchdog, over
 from holdfast.host import tree
-from holdfast.host.tree import Load
 from holdfast.model import Cause, Kind, Limits, Outcome, ProcessTerms
+from holdfast.reports import Load
 from tests.fakes.gate import Gate
 from tests.fakes.process import python, sh
 from tests.fakes.recorder import Recorder, record

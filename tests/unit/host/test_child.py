@@ -14,10 +14,9 @@ from holdfast.errors import Fault, SignalFailed, SpawnFailed
 from holdfast.host.child import ShimChild
 from holdfast.host.environ import Environment
 from holdfast.host.holding import ends_of
-from holdfast.host.orders import LOST, News
 from holdfast.host.spawn import Spawner
-from holdfast.host.tree import Load
 from holdfast.model import Size, Spec
+from holdfast.reports import LOST, Load, News
 from tests.fakes.fork_server import has_ended, until
 from tests.fakes.process import (
     TERMINAL,

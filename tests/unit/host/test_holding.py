@@ -9,8 +9,9 @@ import pytest
 
 from holdfast.host import holding
 from holdfast.host.child import ShimChild
-from holdfast.host.holding import Ends, Pulse, ends_of, holders, pulse
+from holdfast.host.holding import ends_of, holders, pulse
 from holdfast.host.tree import Look, below, glance
+from holdfast.reports import Ends, Pulse
 from tests.fakes.fork_server import until
 from tests.fakes.process import TERMINAL, command, python, read_until, sh, started, status, wait_exit
 from tests.fakes.rooted import rooted, said, sleepers

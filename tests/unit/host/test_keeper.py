@@ -13,7 +13,7 @@ import pytest
 from holdfast.errors import HostUnfit
 from holdfast.host import keeper
 from holdfast.host.keeper import KeeperOrder
-from holdfast.host.orders import News
+from holdfast.reports import News
 from tests.fakes.backends import LONG
 from tests.fakes.fork_server import GUARD, has_ended, until
 from tests.fakes.keeper import (

@@ -12,8 +12,9 @@ from collections.abc import Callable, Iterator
 import pytest
 
 from holdfast.host.keeper import ask_all
-from holdfast.host.orders import HeldPlace, News
+from holdfast.host.orders import HeldPlace
 from holdfast.host.shim import Shim
+from holdfast.reports import News
 from tests.fakes.fork_server import GUARD, has_ended, until
 from tests.fakes.keeper import (
     FakeKeeper,

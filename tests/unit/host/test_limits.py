@@ -6,8 +6,9 @@ import resource
 
 import pytest
 
-from holdfast.host.limits import NO_LIMITS, EnforcedLimits, resource_limits
+from holdfast.host.limits import resource_limits
 from holdfast.model import Limits
+from holdfast.reports import NO_LIMITS, EnforcedLimits
 
 FILES, CPU = resource.RLIMIT_NOFILE, resource.RLIMIT_CPU
 ALL = Limits(memory=1 << 20, cpu=2.5, processes=7, files=99)

@@ -11,10 +11,10 @@ import pytest
 
 from holdfast.host import limits as module
 from holdfast.host.environ import Environment
-from holdfast.host.limits import EnforcedLimits, Group, Groups, find_groups
-from holdfast.host.orders import News
+from holdfast.host.limits import Group, Groups, find_groups
 from holdfast.host.spawn import Spawner
 from holdfast.model import Limits, ProcessTerms, Spec
+from holdfast.reports import EnforcedLimits, News
 from tests.fakes.fork_server import has_ended, until
 from tests.fakes.process import (
     Ran,

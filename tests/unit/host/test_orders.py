@@ -7,8 +7,9 @@ import struct
 
 import pytest
 
-from holdfast.host.orders import News, Report, StartOrder, StartStage
+from holdfast.host.orders import StartOrder, StartStage, stage_of
 from holdfast.host.sandbox.confinement import Confinement
+from holdfast.reports import News, Report
 from tests.fakes.fork_server import (
     CONFINED,
     GUARDED,
@@ -147,7 +148,7 @@ def test_an_exit_says_whether_it_was_a_signal_and_whether_anybody_is_left(
 
 def test_a_failure_says_at_which_stage() -> None:
     """The numbers are the other side's too."""
-    stages = [Report(News.FAILED, 2, detail).stage for detail in range(1, 11)]
+    stages = [stage_of(Report(News.FAILED, 2, detail)) for detail in range(1, 11)]
 
     assert stages == [
         StartStage.FORK,

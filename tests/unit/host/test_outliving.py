@@ -9,12 +9,12 @@ from contextlib import ExitStack
 
 import pytest
 
-from holdfast.host.limits import NO_LIMITS, EnforcedLimits
 from holdfast.host.orders import HeldPlace
 from holdfast.host.outliving import HostFacts, files_of, places_of
 from holdfast.host.pty import open_terminal
 from holdfast.host.shim import Shim
 from holdfast.model import UNLIMITED, Limits, Size, Stream
+from holdfast.reports import NO_LIMITS, EnforcedLimits
 
 
 class Holding:

@@ -10,10 +10,11 @@ from collections.abc import Iterator
 
 import pytest
 
-from holdfast.host.orders import LOST, News, Report, StartOrder
+from holdfast.host.orders import StartOrder
 from holdfast.host.sandbox.confinement import Confinement, Held
 from holdfast.host.shim import Shim
 from holdfast.model import Usage
+from holdfast.reports import LOST, News, Report
 from holdfast.sandbox import Denial
 from tests.fakes.fork_server import (
     CONFINED,

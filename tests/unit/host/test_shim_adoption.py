@@ -14,7 +14,8 @@ pytestmark = pytest.mark.timeout(2 * GUARD)
 # Whoever loses its parent below this program comes to it, as to process 1.
 ADOPTING = """if True:
     import ctypes, os, signal, sys
-    from holdfast.host.orders import News, StartOrder
+    from holdfast.host.orders import StartOrder
+    from holdfast.reports import News
     from holdfast.host.shim import ForkServer
 
     def wait_until(holds):

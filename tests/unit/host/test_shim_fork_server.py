@@ -17,8 +17,9 @@ import pytest
 
 import holdfast
 from holdfast.errors import HostUnfit
-from holdfast.host.orders import LOST, News, Report, StartOrder
+from holdfast.host.orders import StartOrder
 from holdfast.host.shim import _MOST_IDLE, PROGRAM, ForkServer, Shim, compiled
+from holdfast.reports import LOST, News, Report
 from tests.fakes.fork_server import GUARD, has_ended, until
 from tests.fakes.process import has_children, is_alive, nothing_left_open, status
 

@@ -12,9 +12,10 @@ from pathlib import Path
 
 import pytest
 
-from holdfast.host.orders import LOST, HeldPlace, News, Report, StartOrder, StateReport
+from holdfast.host.orders import HeldPlace, StartOrder, StateReport
 from holdfast.host.sandbox.confinement import Confinement
 from holdfast.host.shim import ForkServer, Shim
+from holdfast.reports import LOST, News, Report
 from tests.fakes.fork_server import GONE, GUARD, has_ended, order, until
 from tests.fakes.keeper import asked, news
 from tests.fakes.process import is_alive, nothing_left_open

@@ -14,11 +14,11 @@ from pathlib import Path
 import pytest
 
 from holdfast.host.environ import Environment
-from holdfast.host.limits import EnforcedLimits, Groups
-from holdfast.host.orders import News
+from holdfast.host.limits import Groups
 from holdfast.host.shim import ForkServer
 from holdfast.host.spawn import Spawner, login_shell
 from holdfast.model import EnvironmentPolicy, Inherit, Limits, ProcessTerms, Size, Spec, Stream
+from holdfast.reports import EnforcedLimits, News
 from tests.fakes.gate import SlowProgram
 from tests.fakes.process import (
     PATH,

@@ -8,9 +8,10 @@ import os
 import pytest
 
 from holdfast.errors import Fault, ProgramSearch
-from holdfast.host.orders import LOST, News, Report, StartStage
+from holdfast.host.orders import StartStage
 from holdfast.host.spawn import diagnosis, failed, refusal
 from holdfast.model import Size
+from holdfast.reports import LOST, News, Report
 from tests.fakes.process import TERMINAL, command
 
 BOTH = pytest.mark.parametrize("terminal", [None, TERMINAL], ids=["pipe", "pty"])

@@ -15,10 +15,10 @@ import pytest
 from holdfast.errors import Fault, ProgramSearch, SpawnFailed
 from holdfast.host.environ import Environment
 from holdfast.host.limits import Group, Groups
-from holdfast.host.orders import News
 from holdfast.host.shim import ForkServer
 from holdfast.host.spawn import Spawner
 from holdfast.model import Limits, ProcessTerms, Size, Spec
+from holdfast.reports import News
 from tests.fakes.process import (
     PATH,
     TERMINAL,

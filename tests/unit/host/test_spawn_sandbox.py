@@ -15,12 +15,12 @@ from holdfast.errors import BadRequest, Fault, SandboxUnavailable, SpawnFailed
 from holdfast.host.child import ShimChild
 from holdfast.host.environ import Environment
 from holdfast.host.limits import find_groups
-from holdfast.host.orders import News
 from holdfast.host.sandbox.bubblewrap import _file
 from holdfast.host.sandbox.confinement import Confiner, Held
 from holdfast.host.shim import ForkServer
 from holdfast.host.spawn import Spawner
 from holdfast.model import Limits, ProcessTerms, Size, Spec
+from holdfast.reports import News
 from holdfast.sandbox import (
     Access,
     Denial,

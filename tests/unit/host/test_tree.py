@@ -12,7 +12,8 @@ from pathlib import Path
 import pytest
 
 from holdfast.host import tree
-from holdfast.host.tree import Load, Look, below, glance, is_alive, load, signal_all
+from holdfast.host.tree import Look, below, glance, is_alive, load, signal_all
+from holdfast.reports import Load
 from tests.fakes.fork_server import has_ended, until
 from tests.fakes.process import command, python, sh, started, status, wait_exit
 from tests.fakes.rooted import rooted, said

@@ -23,10 +23,11 @@ from holdfast.engine.ring import Ring, RingSnapshot
 from holdfast.errors import LimitReached
 from holdfast.host.arena import Arena, Damaged
 from holdfast.host.keeper import ask_all
-from holdfast.host.orders import LOST, HeldPlace, StateReport
+from holdfast.host.orders import HeldPlace, StateReport
 from holdfast.host.shim import Shim
 from holdfast.model import Cause, Exit, Spec
 from holdfast.principal import Identity
+from holdfast.reports import LOST
 from holdfast.value import value
 
 from .facts import ProcessFacts, UnknownForm, unpack_cause, unpack_end, unpack_facts
