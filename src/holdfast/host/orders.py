@@ -47,7 +47,7 @@ PLACES_MOST = 5
 """Places for descriptors that a shim holds."""
 
 BOUNDS = ("INLINE_MOST", "SURVIVORS_MOST", "DENIALS_MOST", "OP_MOST", "SUBJECT_MOST", "PLACES_MOST")
-"""Those of the numbers above that the other side keeps to."""
+"""The bounds above that the program in C keeps to as well: the header has them."""
 
 
 class OrderKind:

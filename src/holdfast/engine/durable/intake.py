@@ -40,7 +40,7 @@ _LEAST = 512
 """Room below which a cell or block counts as used up: smaller chunks would cost more than the room."""
 
 _LEAST_OF_BLOCK = 8192
-"""The same for a block."""
+"""Room below which a block counts as used up: most reads of a busy pipe are larger."""
 
 _PIECE = 4096
 """What a terminal gives at once; the system makes pages for whatever it is asked for."""
