@@ -324,6 +324,16 @@ def program_at(
         yield started, url
 
 
+@contextlib.contextmanager
+def hangup(disposition: signal.Handlers) -> Iterator[None]:
+    """What is started meanwhile does this at SIGHUP, unless it decides otherwise; ``nohup`` ignores it."""
+    before = signal.signal(signal.SIGHUP, disposition)
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGHUP, before)
+
+
 def run_to_end(*options: str, data: bytes = b"") -> subprocess.CompletedProcess[bytes]:
     """Run the program with all its input at once, until it ends by itself."""
     done = subprocess.run(

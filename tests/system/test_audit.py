@@ -20,7 +20,7 @@ import pytest
 from tests.fakes.client import Client, Refusal
 from tests.fakes.frames import Wire
 from tests.fakes.limits import app_client, session
-from tests.fakes.server import Program, eventually, program_at, run_to_end
+from tests.fakes.server import Program, eventually, hangup, program_at, run_to_end
 from tests.fakes.tokens import bearer, signing_options, token
 
 Line = dict[str, Any]
@@ -211,6 +211,23 @@ async def test_a_moved_log_goes_on_in_a_new_file_and_nothing_is_lost(
         "running": 30,
         "end": 30,
     }
+
+
+@pytest.mark.parametrize("durability", ["on", "off"])
+async def test_a_server_that_was_started_by_nohup_opens_its_log_anew(tmp_path: Path, durability: str) -> None:
+    """Then the signal is ignored for everybody who has no use for it."""
+    log = Log(tmp_path / "audit.log")
+    with (
+        hangup(signal.SIG_IGN),
+        program_at("--audit-log", str(log.path), "--durability", durability) as (program, url),
+    ):
+        log.path.rename(log.path.with_suffix(".old"))
+        program.send_signal(signal.SIGHUP)
+        await eventually(log.path.exists)
+        async with session(url) as talking:
+            await talking.start("after", "true")
+            await talking.closed("after")
+        await log.ended("after")
 
 
 # Tokens.

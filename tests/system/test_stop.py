@@ -17,6 +17,7 @@ from tests.fakes.server import (
     commands,
     descendants,
     eventually,
+    hangup,
     held_program,
     is_same,
     program,
@@ -181,3 +182,19 @@ def test_an_idle_server_stops_at_once() -> None:
 
     assert code == 0
     assert first != second
+
+
+@pytest.mark.parametrize("durability", ["on", "off"])
+async def test_who_closes_the_terminal_of_a_server_stops_it_unless_it_was_started_by_nohup(
+    durability: str,
+) -> None:
+    with hangup(signal.SIG_IGN), program_at("--durability", durability) as (server, url):
+        server.send_signal(signal.SIGHUP)
+        talking = await Client.open(url)
+        await talking.start("after", "true")
+        await talking.closed("after")
+        await talking.close()
+    with hangup(signal.SIG_DFL), program_at("--durability", durability) as (server, _):
+        server.send_signal(signal.SIGHUP)
+
+        assert server.wait() == (0 if durability == "on" else -signal.SIGHUP)

@@ -215,6 +215,8 @@ def _obey(keeper: KeptForkServer, stop: Callable[[], None], running: RunningServ
     match keeper.receive():
         case KeeperOrder.HANGUP if running.audit is not None:
             running.audit.reopen()
+        case KeeperOrder.HANGUP if signal.getsignal(signal.SIGHUP) is signal.SIG_IGN:
+            pass  # Started by nohup, to go on when its terminal is closed.
         case KeeperOrder.TERMINATE | KeeperOrder.HANGUP | KeeperOrder.LOST:
             stop()  # Whoever closes the terminal of a server without an audit log ends it.
 

@@ -107,12 +107,19 @@ def test_a_signal_is_passed_on_and_the_servers_code_is_the_keepers(
     pipes.close()
 
 
-def test_a_hangup_is_passed_on(kept: FakeKeeper, server: FakeServer) -> None:
-    """Logs are opened anew then."""
+@pytest.mark.parametrize("disposition", ["default", "ignore"])
+def test_a_hangup_is_passed_on(begin: Begin, disposition: str) -> None:
+    """Logs are opened anew then, also those of a server that was started by ``nohup``."""
+    kept = begin(prefix=("env", f"--{disposition}-signal=HUP"))
+    kept.spare()
+    server = kept.server()
+    server.rise()
     os.kill(kept.pid, signal.SIGHUP)
 
     assert server.order() is KeeperOrder.HANGUP
     assert kept.process.poll() is None
+    ignored = int(Path(f"/proc/{server.pid}/status").read_text().split("SigIgn:")[1].split()[0], 16)
+    assert bool(ignored & 1 << signal.SIGHUP - 1) is (disposition == "ignore")
 
 
 def test_a_server_that_stops_leaves_no_command_behind(kept: FakeKeeper, server: FakeServer) -> None:

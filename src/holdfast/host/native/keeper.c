@@ -385,19 +385,19 @@ static void handle(int number, void (*handler)(int), sigset_t *blocked)
 }
 
 /* The signals that are handled come while we wait, and at no other time. */
-static void settle_signals(void)
+static void settle_signals(struct keeper *keeper)
 {
     struct sigaction hangup;
     sigset_t blocked;
     sigaction(SIGHUP, NULL, &hangup);
+    keeper->hangup_was_ignored = hangup.sa_handler == SIG_IGN;
     reset_signals();
     ignore_signals();
     sigemptyset(&blocked);
     handle(SIGCHLD, on_child, &blocked);
     handle(SIGTERM, on_terminate, &blocked);
     handle(SIGINT, on_terminate, &blocked);
-    if (hangup.sa_handler != SIG_IGN) /* Else whoever has started us wants that nobody hears of it. */
-        handle(SIGHUP, on_hangup, &blocked);
+    handle(SIGHUP, on_hangup, &blocked); /* Also under nohup: the server knows what it means then. */
     sigprocmask(SIG_SETMASK, &blocked, NULL);
 }
 
@@ -439,7 +439,7 @@ int run_keeper(int argc, char **argv)
     keeper.patience = atoll(argv[9]), keeper.command = argv + USAGE_WORDS - 1;
     prctl(PR_SET_NAME, "holdfast-keeper");
     prctl(PR_SET_CHILD_SUBREAPER, 1);
-    settle_signals();
+    settle_signals(&keeper);
     sigemptyset(&waiting);
     return live(&keeper, &waiting);
 }

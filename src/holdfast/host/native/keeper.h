@@ -67,6 +67,7 @@ struct keeper {
     int is_terminated;             /* Whether we were told to stop everything, */
     int owes_terminate;            /* and whether the server has yet to be told so. */
     int owes_hangup;
+    int hangup_was_ignored;        /* Whether whoever started us had servers ignore SIGHUP. */
     int has_code;                  /* Whether the server said that it ends on purpose. */
     int code;                      /* The exit code, then or while we leave. */
     int64_t leave_by;              /* 0 unless we leave. */

@@ -64,14 +64,13 @@ static int receive(struct keeper *keeper)
 
 /* ---- Starting another one. */
 
-static _Noreturn void become_spare(char **command, int end)
+static _Noreturn void become_spare(const struct keeper *keeper, int end)
 {
-    struct sigaction hangup;
+    char **command = keeper->command;
     sigset_t none;
-    sigaction(SIGHUP, NULL, &hangup);
     restore_signals();
-    if (hangup.sa_handler == SIG_IGN)
-        signal(SIGHUP, SIG_IGN); /* Whoever has started us wants that. */
+    if (keeper->hangup_was_ignored)
+        signal(SIGHUP, SIG_IGN);
     sigemptyset(&none);
     sigprocmask(SIG_SETMASK, &none, NULL);
     setsid();
@@ -89,7 +88,7 @@ static void start(struct keeper *keeper)
         return;
     pid_t pid = fork();
     if (pid == 0)
-        become_spare(keeper->command, ends[1]);
+        become_spare(keeper, ends[1]);
     close(ends[1]);
     if (pid < 0)
         close(ends[0]);
