@@ -156,9 +156,9 @@ def _outcome_text(found: Outcome) -> bytes:
     return _encode(outcome(found))
 
 
-def _denied(end: Exit | None, *, extended: bool) -> bytes:
+def _denied(end: Exit, *, extended: bool) -> bytes:
     """Whether the sandbox refused something, and the process then failed; and what, if that is known."""
-    denied = None if end is None else end.denied
+    denied = end.denied
     if denied is None:
         return b'"sandboxDenied":false'
     text = b'"sandboxDenied":true' if denied.failed else b'"sandboxDenied":false'
@@ -252,7 +252,7 @@ def _read_exit(
 
 def page(found: Page, *, extended: bool) -> JsonParts:
     """The answer to ``process/read``; a client without the extensions is told the outcome alone of an end."""
-    parts = JsonParts((b'{"chunks":[',))
+    parts = JsonParts() if not found.chunks else JsonParts((b'{"chunks":[',))
     for chunk in found.chunks:
         parts.append(
             b'%b{"seq":%d,"stream":"%b","chunk":"'
@@ -265,24 +265,23 @@ def page(found: Page, *, extended: bool) -> JsonParts:
     if end is not None:
         more = _exit(end, extended=True) if extended else _outcome(end, extended=False)
     parts.append(
-        b'],"nextSeq":%d,"exited":%b,"exitCode":%b,"closed":%b,"failure":null,%b%b%b}'
+        b'%b],"nextSeq":%d,"exited":%b,"exitCode":%b,"closed":%b,"failure":null,%b%b%b}'
         % (
+            b"" if parts else b'{"chunks":[',
             found.next_seq,
             b"false" if end is None else b"true",
             b"null" if end is None else b"%d" % end.code,
             b"true" if found.closed else b"false",
-            _denied(end, extended=extended),
-            _gap(found.gap),
+            b'"sandboxDenied":false' if end is None else _denied(end, extended=extended),
+            b"" if found.gap is None else _gap(found.gap),
             more,
         )
     )
     return parts
 
 
-def _gap(found: Gap | None) -> bytes:
+def _gap(found: Gap) -> bytes:
     """The member about output that was dropped."""
-    if found is None:
-        return b""
     return b',"gap":' + _encode(WireOutputGap(found.first, found.last, found.size))
 
 

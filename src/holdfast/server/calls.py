@@ -20,6 +20,8 @@ from time import perf_counter
 from types import CoroutineType
 from typing import Any, Protocol
 
+import msgspec
+
 from holdfast.config import ConnectionLimits
 from holdfast.dialects.dialect import Conversation, Endpoint, LongResult, Method, Sequel
 from holdfast.errors import Forbidden, HoldfastError, LimitReached, RequestCancelled, UnknownMethod
@@ -82,45 +84,30 @@ class CallOwner(Protocol):
         """Count a refusal, or write it to the audit log."""
 
 
-class Call:
+class Call(msgspec.Struct, eq=False):
     """One request, from its receipt to its answer.
 
     Its handler's result goes to ``answer``, an expected error to ``refuse``, a mistake of
     ours to ``fail``.  Exactly one of them is called, unless the connection is gone.
     """
 
-    __slots__ = (
-        "_calls",
-        "context",
-        "is_cancelled",
-        "key",
-        "method",
-        "params",
-        "received",
-        "request",
-        "size",
-        "span",
-        "started",
-        "task",
-    )
-
-    def __init__(self, calls: Calls, request: Request, method: Method | None, size: int) -> None:
-        """``method`` is None for one that does not exist; ``size`` counts the bytes of the message."""
-        self._calls = calls
-        self.request = request
-        self.method = method
-        self.size = size
-        self.params: Any = None
-        self.received = 0.0
-        self.started = 0.0
-        """Both by ``perf_counter``, and only where an observer needs them."""
-        self.span: Span | None = None
-        self.context: Context | None = None
-        """In which the request is handled; None for that of whoever handles it."""
-        self.key: object = None
-        """Under which the call is registered while it waits: the request's identifier, if that is unique."""
-        self.task: asyncio.Task[None] | None = None
-        self.is_cancelled = False
+    calls: Calls
+    request: Request
+    method: Method | None
+    """None for a method that does not exist."""
+    size: int
+    """Bytes of its message."""
+    params: Any = None
+    received: float = 0.0
+    started: float = 0.0
+    """Both by ``perf_counter``, and only where an observer needs them."""
+    span: Span | None = None
+    context: Context | None = None
+    """In which the request is handled; None for that of whoever handles it."""
+    key: object = None
+    """Under which the call is registered while it waits: the request's identifier, if that is unique."""
+    task: asyncio.Task[None] | None = None
+    is_cancelled: bool = False
 
     @property
     def goes_on(self) -> bool:
@@ -128,19 +115,19 @@ class Call:
         return self.method is not None and self.method.starts and self.task is not None
 
     def answer(self, result: Any) -> None:
-        calls = self._calls
+        calls = self.calls
         calls.send(*calls.encode(self.request.id, result))
         for observer in calls.observers:
             observer.answered(self, "success")
 
     async def answer_in_pieces(self, result: LongResult) -> None:
-        calls = self._calls
+        calls = self.calls
         await calls.owner.send_pieces(*calls.conversation.envelope.around(self.request.id), result)
         for observer in calls.observers:
             observer.answered(self, "success")
 
     def refuse(self, error: HoldfastError) -> None:
-        calls = self._calls
+        calls = self.calls
         calls.owner.refused(error)
         wire = calls.conversation.explain(error)
         self._send_error(wire.code, wire.message, wire.data)
@@ -151,7 +138,7 @@ class Call:
         self._send_error(INTERNAL_ERROR, f"internal error in {self.request.method}", INTERNAL)
 
     def _send_error(self, code: int, message: str, data: Any = None) -> None:
-        calls = self._calls
+        calls = self.calls
         calls.send(calls.conversation.envelope.error(self.request.id, code, message, data))
         for observer in calls.observers:
             observer.answered(self, "error")

@@ -131,7 +131,7 @@ class Connection:
 
     # In.
 
-    def receive(self, text: bytes, *, binary: bool = False) -> None:
+    def receive(self, text: bytes, binary: bool = False) -> None:  # noqa: FBT001, FBT002  (the hot path)
         """Take one message.  The only way in."""
         if self._on_end is None:
             return

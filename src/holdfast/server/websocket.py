@@ -239,9 +239,9 @@ class WebSocketChannel(asyncio.BufferedProtocol):
         try:
             while True:
                 for op, payload in reader.feed(data, _FRAMES):
-                    if op in (TEXT, BINARY):
+                    if op <= BINARY:  # Text or binary: a whole message.
                         if self._phase is Phase.OPEN or self._phase is Phase.LONG:
-                            connection.receive(payload, binary=op == BINARY)
+                            connection.receive(payload, op == BINARY)
                     elif op == PING:
                         self._pong(payload)
                     elif op == CLOSE:

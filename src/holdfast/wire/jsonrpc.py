@@ -40,7 +40,8 @@ UNPARSED: Id = -1
 
 _BAD_ID = "data did not match any variant of untagged enum RequestId"
 _decode = msgspec.json.Decoder().decode
-_encode = msgspec.json.Encoder().encode
+encode = msgspec.json.Encoder().encode
+"""A value as JSON."""
 
 
 class TraceContext(msgspec.Struct):
@@ -102,14 +103,15 @@ def decode(text: bytes) -> Message:
     Raises:
         Malformed: It is none; the words say why.
     """
-    if _is_too_much(text):
+    short = len(text) <= _SHORT
+    if not short and _is_too_much(text):
         return _decode_slowly(text)
     try:
         tree = _decode(text)
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
         return _decode_slowly(text)
     # Most messages are short, and exactly what encoding them again gives.
-    if (len(text) <= _SHORT and _encode(tree) == text) or _is_plain(text, tree):
+    if (short and encode(tree) == text) or _is_plain(text, tree):
         return _classify(tree)
     return _decode_slowly(text)
 
@@ -305,21 +307,25 @@ def _integers(value: Any) -> Iterator[int]:
 
 
 class JsonParts(list[bytes]):
-    """A result that is JSON already, in parts that are large enough not to be joined."""
+    """A result that is JSON already: one short part, or several that are large enough not to be joined."""
 
 
 def result(key: Id, value: Any) -> Sequence[bytes]:
     """The answer to a request that worked, in parts."""
-    if type(value) is JsonParts:
-        return (b'{"id":%b,"result":' % _encode(key), *value, b"}")
+    if type(value) is not JsonParts:
+        text = encode(value)
+    elif len(value) == 1:
+        text = value[0]
+    else:
+        return (b'{"id":%b,"result":' % encode(key), *value, b"}")
     if type(key) is int:
-        return (b'{"id":%d,"result":%b}' % (key, _encode(value)),)
-    return (b'{"id":%b,"result":%b}' % (_encode(key), _encode(value)),)
+        return (b'{"id":%d,"result":%b}' % (key, text),)
+    return (b'{"id":%b,"result":%b}' % (encode(key), text),)
 
 
 def around(key: Id) -> tuple[bytes, bytes]:
     """What comes before and behind a result that is sent piece by piece."""
-    return b'{"id":%b,"result":' % _encode(key), b"}"
+    return b'{"id":%b,"result":' % encode(key), b"}"
 
 
 def error(key: Id, code: int, message: str, data: Any = None) -> bytes:
@@ -327,7 +333,7 @@ def error(key: Id, code: int, message: str, data: Any = None) -> bytes:
     body: dict[str, Any] = {"code": code, "message": message}
     if data is not None:
         body["data"] = data
-    return b'{"error":%b,"id":%b}' % (_encode(body), _encode(key))
+    return b'{"error":%b,"id":%b}' % (encode(body), encode(key))
 
 
 # Both.

@@ -20,10 +20,10 @@ from typing import Any, Final
 _SMALL = 512
 """Bytes from which the compiled routine is worth its import at once."""
 
-Unmask = Callable[[memoryview, bytes], bytes]
+Unmask = Callable[[memoryview | bytes, bytes], bytes]
 
 
-def _with_integers(data: memoryview, key: bytes) -> bytes:
+def _with_integers(data: memoryview | bytes, key: bytes) -> bytes:
     size = len(data)
     if size > _SMALL:
         load()
@@ -137,6 +137,9 @@ def close_frame(code: CloseCode, reason: str) -> bytes:
 
 # In.
 
+_COPIED = 16 * 1024
+"""Bytes up to which what was received is copied before it is read: parts of a copy cost less than views."""
+
 _MASKING = {4: "frames from a client must be masked", 0: "frames from a server must not be masked"}
 
 
@@ -176,22 +179,25 @@ class FrameReader:
         Raises:
             Violation: The peer broke the rules.
         """
+        view: memoryview | bytes = data
         if self._partial is not None:
             self._partial += data
-            data = memoryview(self._partial)
-        at, size, key, limit = 0, len(data), self._key, self._limit
+            view = memoryview(self._partial)
+        at, size, key, limit = 0, len(view), self._key, self._limit
         masked = key != 0
+        if masked and size <= _COPIED:
+            view = bytes(view)
         while most > 0 and size - at >= 2:
-            first, second = data[at], data[at + 1]
+            first, second = view[at], view[at + 1]
             length, start = second & 0x7F, at + 2 + key
             if length == 126:
                 if size - at < 4:
                     break
-                length, start = data[at + 2] << 8 | data[at + 3], at + 4 + key
+                length, start = view[at + 2] << 8 | view[at + 3], at + 4 + key
             elif length == 127:
                 if size - at < 10:
                     break
-                length, start = int.from_bytes(data[at + 2 : at + 10], "big"), at + 10 + key
+                length, start = int.from_bytes(view[at + 2 : at + 10], "big"), at + 10 + key
             # A whole text message, masked or not as it has to be, needs no judging: nearly all are.
             odd = first != 0x81 or (second >= 0x80) is not masked
             if odd or length > limit or self._message is not None:
@@ -203,13 +209,13 @@ class FrameReader:
             most -= 1
             op = first & 0x0F
             if key:
-                payload = unmask(data[start:end], bytes(data[start - 4 : start]))
+                payload = unmask(view[start:end], bytes(view[start - 4 : start]))
             elif first & 0x80 and op < CLOSE and self._message is None:
                 self.parsed = at
-                yield op, data[start:end]
+                yield op, view[start:end]
                 continue
             else:
-                payload = bytes(data[start:end])
+                payload = bytes(view[start:end])
             if op >= CLOSE:
                 yield op, payload
             elif first & 0x80 and self._message is None:
@@ -219,9 +225,9 @@ class FrameReader:
         self.parsed = at
         self.left = most <= 0 and size - at >= 2
         if masked:
-            self._keep(data[at:])
+            self._keep(view[at:])
 
-    def _keep(self, rest: memoryview) -> None:
+    def _keep(self, rest: memoryview | bytes) -> None:
         if not rest:
             self._partial = None
         elif self._partial is None or len(rest) != len(self._partial):

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from holdfast.model import Denied, Exit, Gap, Kind, Outcome, Usage
+from holdfast.model import Denied, Exit, Gap, Kind, Outcome, Page, Usage
 from holdfast.protocol import events
 from holdfast.protocol.processes import WireOutcome, WireUsage
 from holdfast.sandbox import Denial
@@ -150,14 +150,22 @@ def test_what_a_sandbox_has_to_do_with_an_end(
     assert json.loads(b"{" + events._denied(end, extended=True) + b"}") == plain | more
 
 
-def test_who_has_not_ended_was_denied_nothing_yet() -> None:
-    assert events._denied(None, extended=True) == b'"sandboxDenied":false'
+@pytest.mark.parametrize("extended", [False, True])
+def test_a_page_of_nothing_is_one_part_and_says_no_more_than_it_has_to(extended: bool) -> None:  # noqa: FBT001
+    """Who has not ended was denied nothing yet; no gap is not told."""
+    (text,) = events.page(Page([], 4, None, closed=False), extended=extended)
+
+    assert json.loads(text) == {
+        "chunks": [],
+        "nextSeq": 4,
+        "exited": False,
+        "exitCode": None,
+        "closed": False,
+        "failure": None,
+        "sandboxDenied": False,
+    }
 
 
 @pytest.mark.parametrize("size", [0, 70, 2**64 - 1, None])
 def test_a_gap_is_told_with_its_bounds_and_its_size(size: int | None) -> None:
     assert members(events._gap(Gap(2, 9, size))) == {"gap": {"fromSeq": 2, "toSeq": 9, "bytes": size}}
-
-
-def test_no_gap_is_not_told() -> None:
-    assert events._gap(None) == b""

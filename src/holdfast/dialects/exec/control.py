@@ -21,6 +21,7 @@ from holdfast.protocol.processes import (
     WriteResult,
 )
 from holdfast.protocol.shapes import Nothing, Undecodable
+from holdfast.wire.jsonrpc import JsonParts, encode
 
 from .conversation import ExecConversation
 from .decoding import DecodedWrite
@@ -32,15 +33,15 @@ _LONGEST_GRACE = 24 * 3600.0
 """Seconds; longer is legal and means the same."""
 
 
-def write(talk: ExecConversation, params: DecodedWrite) -> WriteResult | Coroutine[Any, Any, WriteResult]:
+def write(
+    talk: ExecConversation, params: DecodedWrite
+) -> JsonParts | WriteResult | Coroutine[Any, Any, WriteResult]:
     """Write bytes to stdin.  An unknown process is an answer here, not an error."""
     if params.write_id == "":
         raise BadRequest("writeId must not be empty", field="writeId")
     entry = talk.endpoint.find(talk.session, params.process_id)
-    if entry is None:
-        return WriteResult(WriteAnswer.UNKNOWN_PROCESS)
-    if isinstance(entry, Starting):
-        return WriteResult(WriteAnswer.STARTING)
+    if type(entry) is not Entry:
+        return WriteResult(WriteAnswer.UNKNOWN_PROCESS if entry is None else WriteAnswer.STARTING)
     status = entry.process.try_write(params.data, write_id=params.write_id)
     if status is None:
         return _write_later(entry, params)
@@ -52,7 +53,8 @@ async def _write_later(entry: Entry, params: DecodedWrite) -> WriteResult:
     return WriteResult(status.value)
 
 
-_ACCEPTED = WriteResult(WriteStatus.ACCEPTED.value)
+_ACCEPTED = JsonParts((encode(WriteResult(WriteStatus.ACCEPTED.value)),))
+"""The answer to nearly every write: encoded once."""
 
 
 def close_stdin(talk: ExecConversation, params: CloseStdinParams) -> WriteResult:

@@ -94,13 +94,10 @@ def find(talk: ExecConversation, name: str) -> Entry:
         UnknownProcess: There is none.
         StillStarting: It does not run yet.
     """
-    match talk.endpoint.find(talk.session, name):
-        case None:
-            raise UnknownProcess(name)
-        case Starting():
-            raise StillStarting(name)
-        case entry:
-            return entry
+    entry = talk.endpoint.find(talk.session, name)
+    if type(entry) is Entry:
+        return entry
+    raise UnknownProcess(name) if entry is None else StillStarting(name)
 
 
 _AT_ONCE = 1024

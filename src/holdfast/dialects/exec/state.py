@@ -164,6 +164,9 @@ class ExecState:
 
     def find(self, session: Session, name: str) -> Entry | Starting | None:
         """The process of that name, as it is, or was when it had ended; the client's own before others."""
+        entry: Entry | ArchivedEntry | Starting | None = session.find(name)
+        if type(entry) is Entry:
+            return entry
         home, entry = session.tenant.find(session, name)
         return self._archive.restore(home, entry) if isinstance(entry, ArchivedEntry) else entry
 
