@@ -32,6 +32,13 @@ def _integer(value: Any) -> int:
     return value
 
 
+def _errno(value: Any) -> int:
+    number = _integer(value)
+    if not 0 <= number < 2**31:
+        raise ValueError("no error number of any system")
+    return number
+
+
 def _number(value: Any) -> float:
     if not isinstance(value, int | float) or isinstance(value, bool):
         raise ValueError("no number")
@@ -98,12 +105,12 @@ _FACTS: dict[type[e.HoldfastError], tuple[_Fact, ...]] = {
         _Fact("fault", e.Fault),
         _SUBJECT,
         _REASON,
-        _Fact("number", _integer, wire="errno", absent=None),
+        _Fact("number", _errno, wire="errno", absent=None),
     ),
     e.HostUnfit: (_REASON,),
     e.StdinFailed: (),
     e.SignalFailed: (_REASON,),
-    e.FileFailed: (_Fact("number", _integer, wire="errno"),),
+    e.FileFailed: (_Fact("number", _errno, wire="errno"),),
     e.FileRefused: (_REASON,),
     e.FileUnsupported: (_REASON,),
     e.TooManyEntries: (_Fact("count", _integer), _Fact("limit", _integer)),

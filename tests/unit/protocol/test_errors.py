@@ -68,6 +68,13 @@ def test_what_has_no_class_is_left_to_the_sentences(data: object) -> None:
     assert error_of(data) is None
 
 
+@pytest.mark.parametrize("number", [-1, 2**31, 2**32 - 1, 2**70, True, 2.0])
+def test_a_number_that_no_system_has_is_left_to_the_sentences(number: object) -> None:
+    """Words for it cannot be asked for."""
+    assert error_of({"kind": "fileFailed", "errno": number}) is None
+    assert str(error_of({"kind": "fileFailed", "errno": 2**31 - 1})).endswith("(os error 2147483647)")
+
+
 def test_what_a_newer_server_adds_is_passed_over() -> None:
     found = error_of({"kind": "unsupported", "feature": "x", "new": {}})
 
