@@ -13,6 +13,7 @@ import signal
 import ssl
 import sys
 from collections.abc import Callable
+from typing import TYPE_CHECKING
 
 from holdfast.config import ServerLimits
 from holdfast.dialects.dialect import Endpoint
@@ -26,7 +27,6 @@ from holdfast.host.limits import find_groups
 from holdfast.host.sandbox.confinement import Confiner
 from holdfast.host.shim import ForkServer, compiled
 from holdfast.host.spawn import Spawner
-from holdfast.observe.audit import AuditLog
 from holdfast.poller import Poller
 from holdfast.server.app import Server
 from holdfast.server.auth import Auth
@@ -42,6 +42,9 @@ from .serve_memory import MemoryTrimmer
 from .serve_observation import BadAudit, Observation, make_audit, observe, set_up_logs
 from .serve_options import SANDBOX_AUTO, SANDBOX_OFF, ignored_limits, limit_values, limits_of
 from .streams import open_standard_files
+
+if TYPE_CHECKING:
+    from holdfast.observe.audit import AuditLog
 
 _FAILED = 1
 """The exit code of a server that cannot start.  ``serve`` never exits with the code of a process."""

@@ -9,9 +9,9 @@ import os
 import socket
 import sys
 from collections.abc import Callable
+from typing import TYPE_CHECKING
 
 from holdfast.config import EngineLimits
-from holdfast.engine.durable.recovery import DurableStore
 from holdfast.host import arena, keeper
 from holdfast.host.arena_probe import probe
 from holdfast.host.keeper import Handover, KeptForkServer
@@ -21,6 +21,9 @@ from holdfast.server.listen import Listen, Stdio
 from holdfast.value import value
 
 from .serve_options import DURABILITY_OFF, DURABILITY_ON
+
+if TYPE_CHECKING:
+    from holdfast.engine.durable.recovery import DurableStore
 
 _log = logging.getLogger(__name__)
 
@@ -91,6 +94,9 @@ def be_spare(
     limits: EngineLimits,
 ) -> int:
     """Fork servers for the keeper until it is gone, and serve in each of them; return the exit code."""
+    # Before the first server is forked, which needs it, and not where there is no durability.
+    from holdfast.engine.durable.recovery import DurableStore
+
     _rename("holdfast-spare")
     keeper_pid = os.getppid()
     found: list[Inheritance] = []

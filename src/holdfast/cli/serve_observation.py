@@ -9,14 +9,13 @@ from typing import TYPE_CHECKING
 
 from holdfast import __version__
 from holdfast.observe import logs, otel
-from holdfast.observe.audit import AuditLog
 from holdfast.observe.prometheus import observe_own, render
-from holdfast.observe.redact import Redaction
 from holdfast.stalls import Stalls
 from holdfast.telemetry import Metric, MetricKind, Silent, Tally, Telemetry
 from holdfast.value import value
 
 if TYPE_CHECKING:
+    from holdfast.observe.audit import AuditLog
     from holdfast.observe.figures import LoopTimer  # Needs OpenTelemetry, which need not be installed.
 
 LIMIT = Metric(
@@ -136,6 +135,10 @@ def make_audit(arguments: argparse.Namespace, *, failed: Callable[[], None]) -> 
     path = arguments.audit_log
     if path is None:
         return None
+    # Here: most servers have none.
+    from holdfast.observe.audit import AuditLog
+    from holdfast.observe.redact import Redaction
+
     try:
         return AuditLog(path, Redaction(arguments.audit_redact), failed=failed)
     except OSError as error:
