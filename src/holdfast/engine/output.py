@@ -186,10 +186,10 @@ class Output:
                 self._run += 1
                 if self._run >= _SMALL_RUN:
                     self._pace(len(data))
-            elif len(data) == READ_SIZE:
-                self._rush()
             else:
                 self._run = 0
+                if len(data) == READ_SIZE:
+                    self._rush()
         elif data is not None:
             if self._final:
                 self.close()
@@ -201,34 +201,44 @@ class Output:
             self.pause()
             self._loop.call_later(_RETRY, self.resume)
 
-    def _rush(self) -> None:
-        """The pipe was full: make it larger, and take a few reads before others get their turn."""
-        self._run = 0
+    def _rush(self) -> int:
+        """The pipe was full: make it larger, and take a few reads before others get their turn.
+
+        Returns how many bytes that were.
+        """
         if not self._widened:
             self._widened = True
             with contextlib.suppress(OSError):  # No pipe, or the user's share of pipe memory is used up.
                 fcntl.fcntl(self._fd, _F_SETPIPE_SZ, _RUSH * READ_SIZE)
+        total = 0
         for _ in range(_RUSH - 1):
             if not all(valve.is_open for valve in self._speaker.valves):
-                return
+                break
             data = self._take(self._fd, self.stream)
             if not data:
-                return  # Nothing now, or the end: the poller tells again.
+                break  # Nothing now, or the end: the poller tells again.
             self._speaker.said(self.stream, data)
+            total += len(data)
             if len(data) < READ_SIZE or self._fd < 0:
-                return
+                break
+        return total
 
     def _pace(self, size: int) -> None:
         """After a run of small pieces in quick succession, let them gather for a moment.
 
         Halves the cost of a child that writes 64 bytes at a time, and delays no
         lone line: only a run gets here, and what ends it is a write to stdin,
-        whose answer the next piece may be, or a moment in which little came.
+        whose answer the next piece may be, or a moment in which little came, or
+        more than small pieces can be.
         """
         now, writes = self._loop.time(), self._speaker.writes
-        gathered = self._run > _SMALL_RUN
-        quick = size >= _SMALL // 4 if gathered else now - self._since < _SMALL_RUN * _PACE
-        if quick and self._writes == writes and size < READ_SIZE:
+        if self._run > _SMALL_RUN:
+            if size == READ_SIZE:
+                size += self._rush()
+            quick = _SMALL // 4 <= size < _RUSH * READ_SIZE
+        else:
+            quick = now - self._since < _SMALL_RUN * _PACE
+        if quick and self._writes == writes:
             self.pause()
             self._loop.call_later(_PACE, self.resume)
         else:

@@ -231,6 +231,55 @@ async def test_the_answer_to_a_write_is_not_kept_waiting() -> None:
             await made.listener.when(lambda expected=expected: len(made.listener.pieces) == expected)  # type: ignore[misc]
 
 
+@pytest.fixture
+def patient(monkeypatch: pytest.MonkeyPatch) -> None:
+    """What gathers does so until the test ends it."""
+    monkeypatch.setattr("holdfast.engine.output._PACE", 3600.0)
+
+
+async def gather(made: Line) -> None:
+    """Write small pieces until they gather; from then on nothing is read before ``resume``."""
+    while len(made.listener.pieces) < 32:
+        os.write(made.child, b"small")
+        await turns()
+
+
+@pytest.mark.usefixtures("patient")
+async def test_small_pieces_that_fill_the_pipe_go_on_gathering() -> None:
+    """Else each time it is full would be followed by another run that is read piece by piece."""
+    with line() as made:
+        await gather(made)
+        assert made.fill() == READ_SIZE
+        await turns()
+        assert len(made.listener.pieces) == 32
+        made.output.resume()
+        await made.listener.when(lambda: len(made.listener.pieces) == 33)
+
+        os.write(made.child, b"small")
+        await turns()
+
+        assert len(made.listener.pieces) == 33
+
+
+@pytest.mark.usefixtures("patient")
+@pytest.mark.parametrize("size", [5, READ_SIZE * 4], ids=["little", "much"])
+async def test_little_or_much_at_once_ends_the_gathering(size: int) -> None:
+    """Then a line is read when it comes, and a large output as fast as it can be."""
+    with line() as made:
+        made.fill()
+        await made.listener.when(lambda: len(made.listener.data) == READ_SIZE)
+        made.listener.pieces.clear()
+        await gather(made)
+        assert os.write(made.child, b"m" * size) == size
+        before = len(made.listener.data)
+        made.output.resume()
+        await made.listener.when(lambda: len(made.listener.data) == before + size)
+
+        os.write(made.child, b"at once")
+
+        await made.listener.when(lambda: made.listener.data.endswith(b"at once"))
+
+
 # The last look.
 
 
