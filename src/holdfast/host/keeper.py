@@ -21,7 +21,6 @@ import select
 import socket
 import struct
 import time
-from array import array
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from enum import Enum
 
@@ -52,9 +51,6 @@ _CODE = struct.Struct("<i")
 
 _SETTLED = 1.0
 """Seconds after the start of a server at which it is assumed to go on running."""
-
-_BEHIND = 1.0
-"""Seconds that a server waits for a keeper that takes no more messages: somebody may have stopped it."""
 
 _BATCH = 200
 """The most shims in one message."""
@@ -375,22 +371,8 @@ class KeptForkServer(ForkServer):
         """Tell the keeper that this server ends on purpose.  All shims end, and the keeper with ``code``."""
         self._control.setblocking(True)
         with contextlib.suppress(ConnectionError):
-            self._tell(b"S" + _CODE.pack(code))
+            self._control.send(b"S" + _CODE.pack(code))
         self._control.close()
-
-    def _tell(self, message: bytes, *files: int) -> None:
-        extra = [(socket.SOL_SOCKET, socket.SCM_RIGHTS, array("i", files))] if files else []
-        while True:
-            try:
-                self._control.sendmsg([message], extra)
-            except BlockingIOError:
-                # Many starts at once: the keeper never waits, and makes room as soon as it runs.
-                room = select.poll()
-                room.register(self._control, select.POLLOUT)
-                if not room.poll(_BEHIND * 1000):
-                    raise
-            else:
-                return
 
     def _shut(self) -> None:
         """Keep no more shims for other commands."""

@@ -52,14 +52,14 @@ _SOCKET = 3
 _READY = 10.0
 """Seconds that a fork server may take until it is ready.  It takes milliseconds, unless the host is busy."""
 
+_BEHIND = 1.0
+"""Seconds that a fork server may take until it has room for another message."""
+
 _MOST_IDLE = 32
 """Shims that are kept for the next commands while others run; if no command runs, one is kept."""
 
 _TRIES = 10
 """Attempts to send an order.  After that the shim is disconnected: the host is short of memory."""
-
-_LOOK = os.WEXITED | os.WNOHANG | os.WNOWAIT
-"""Options of ``waitid`` that find an ended child without reaping it."""
 
 _UNFIT = (errno.ENOENT, errno.EACCES, errno.EPERM, errno.ENOEXEC, errno.ENOTDIR, errno.ELIBBAD)
 """Errors of the system about a program that is missing, or made for another machine."""
@@ -328,13 +328,13 @@ class ForkServer:
             HostUnfit: No shim can be made on this host.
             OSError: The system cannot make one now.
         """
-        shim = None
-        while self._idle and shim is None:
+        while self._idle:
             shim = self._idle.pop()
-            if not shim.is_waiting():
-                shim.close()
-                shim = None
-        shim = shim or self._make()
+            if shim.is_waiting():
+                break
+            shim.close()
+        else:
+            shim = self._make()
         self._busy += 1
         if self._busy > 1:
             # A command that runs alone needs no second shim: the next command gets its shim.
@@ -382,46 +382,39 @@ class ForkServer:
 
     def _admit(self, end: int) -> None:
         """Send the fork server a shim's end of a socket.  A fork server that was killed is started again."""
-        extra = [(socket.SOL_SOCKET, socket.SCM_RIGHTS, array("i", [end]))]
         for _ in range(2):
             self.open()
-            assert self._socket is not None
             try:
-                self._socket.sendmsg([b"\0"], extra, socket.MSG_DONTWAIT)
-            except BlockingIOError:
-                # So many requests wait that somebody must have stopped the fork server.
-                os.kill(self._pid, signals.SIGCONT)
-                raise
+                self._tell(b"\0", end)
             except ConnectionError:
                 self._shut()  # Somebody has killed the fork server: another one takes its place.
             else:
                 return
         raise OSError("the fork server does not run")
 
+    def _tell(self, message: bytes, *files: int) -> None:
+        """Send a message.  After many starts at once it may have to wait for room, which comes soon."""
+        assert self._socket is not None
+        extra = [(socket.SOL_SOCKET, socket.SCM_RIGHTS, array("i", files))] if files else []
+        while True:
+            try:
+                self._socket.sendmsg([message], extra, socket.MSG_DONTWAIT)
+                return
+            except BlockingIOError:
+                if self._pid:
+                    os.kill(self._pid, signals.SIGCONT)  # Somebody may have stopped it.
+                room = select.poll()
+                room.register(self._socket, select.POLLOUT)
+                if not room.poll(_BEHIND * 1000):
+                    raise
+
     def adopt(self) -> None:
         """Reap orphans that have become our children.  For a server that is process 1 of a container.
 
-        Such orphans are the shims of a killed fork server, and the tree of a killed shim.  None of them is
-        in our session, because they or a process above them made a session of their own.  Our own children
-        are in our session, except for the fork server, and are left to whoever waits for them.
+        Such orphans are the shims of a killed fork server, and the tree of a killed shim.
         """
-        with contextlib.suppress(ChildProcessError, ProcessLookupError):
-            while (ended := os.waitid(os.P_ALL, 0, _LOOK)) is not None:
-                if ended.si_pid == self._pid and self._socket is not None:
-                    self._shut()
-                elif os.getsid(ended.si_pid) != os.getsid(0):
-                    os.waitpid(ended.si_pid, os.WNOHANG)
-                else:
-                    self._adopt_all()
-                    return
-
-    def _adopt_all(self) -> None:
-        """Reap orphans by a list of children: an ended child of our own hides them from ``waitid``."""
-        with contextlib.suppress(OSError), open("/proc/thread-self/children", "rb") as file:
-            for pid in map(int, file.read().split()):
-                with contextlib.suppress(ChildProcessError, ProcessLookupError):
-                    if pid != self._pid and os.getsid(pid) != os.getsid(0):
-                        os.waitpid(pid, os.WNOHANG)
+        while tree.reap_orphans(0 if self._socket is None else self._pid):
+            self._shut()
 
     def close(self) -> None:
         """End the fork server.  Shims that have a command run until they are closed.  May be called twice."""

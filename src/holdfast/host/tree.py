@@ -293,3 +293,35 @@ def load(root: int, look: Look | None = None, *, before_us: int = 0) -> Load:
             processes += 1
             memory += int(stat[21]) * _PAGE
     return Load(processes, memory, ticks * _TICK_US + max(0, waited - before_us))
+
+
+# Orphans.
+
+_ENDED = os.WEXITED | os.WNOHANG | os.WNOWAIT
+"""Options of ``waitid`` that find an ended child without reaping it."""
+
+
+def reap_orphans(fork_server: int) -> bool:
+    """Reap ended processes that have become our children; return whether the fork server is the next to reap.
+
+    None of them is in our session, because they or a process above them made a session of their own.  Our
+    own children are in our session, except for the fork server, and are left to whoever waits for them.
+    """
+    with contextlib.suppress(ChildProcessError, ProcessLookupError):
+        while (ended := os.waitid(os.P_ALL, 0, _ENDED)) is not None:
+            if ended.si_pid == fork_server:
+                return True
+            if os.getsid(ended.si_pid) == os.getsid(0):
+                _reap_listed(fork_server)
+                break
+            os.waitpid(ended.si_pid, os.WNOHANG)
+    return False
+
+
+def _reap_listed(fork_server: int) -> None:
+    """Reap orphans by a list of children: an ended child of our own hides them from ``waitid``."""
+    with contextlib.suppress(OSError), open("/proc/thread-self/children", "rb") as file:
+        for pid in map(int, file.read().split()):
+            with contextlib.suppress(ChildProcessError, ProcessLookupError):
+                if pid != fork_server and os.getsid(pid) != os.getsid(0):
+                    os.waitpid(pid, os.WNOHANG)

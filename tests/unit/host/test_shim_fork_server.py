@@ -434,3 +434,15 @@ def test_an_order_of_any_size_arrives(size: int) -> None:
         wanted = b"".join(variable + b"\0" for variable in order.env)
         # The kernel tells of the start while it still lays out what the program is given.
         until(lambda: Path(f"/proc/{started.value}/environ").read_bytes() == wanted)
+
+
+def test_more_starts_at_once_than_the_fork_server_has_room_for_wait_for_it() -> None:
+    """It may be busy, or somebody may have stopped it."""
+    with made() as fork_server:
+        fork_server.open()
+        os.kill(fork_server._pid, signal.SIGSTOP)
+        shims = [fork_server._make() for _ in range(600)]
+
+        assert all(shim.is_waiting() for shim in shims)
+        for shim in shims:
+            shim.close()
