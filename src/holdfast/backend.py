@@ -26,7 +26,10 @@ class Watcher(Protocol):
     """
 
     def output(self, chunk: Chunk) -> None:
-        """Take a piece of output."""
+        """Take a piece of output.
+
+        Its bytes may be a view of memory that is used again later: who needs them after the call copies them.
+        """
 
     def ended(self, stream: Stream) -> None:
         """Take note that this stream has ended.  This is the only event without a number.

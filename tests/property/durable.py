@@ -123,7 +123,7 @@ class Durable:
         assert (data is None) == (not self._unread[number])
         if data:
             self._ring.append(Chunk(self._next, BOTH[number], data))
-            self._said(number, data)
+            self._said(number, bytes(data))  # A view is not to be kept.
 
     def _said(self, number: int, data: bytes) -> None:
         assert self._unread[number].startswith(data)

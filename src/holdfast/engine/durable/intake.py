@@ -56,6 +56,9 @@ _FULL_PIECE = 4095
 IN_USE = 1 << 62
 """The end of the stretch that is not at its end."""
 
+_COPIED = 4096
+"""Bytes from which what was taken is not copied out of the arena."""
+
 _NO_CHUNKS: list[Chunk] = []
 """That of all: nothing is ever added."""
 
@@ -126,7 +129,10 @@ class TakingRing(Ring):
     # The hot path.
 
     def take(self, fd: int, stream: Stream) -> bytes | None:
-        """What is there; empty at the end; None if nothing is now or, if ``starved``, no room for it."""
+        """What is there; empty at the end; None if nothing is now or, if ``starved``, no room for it.
+
+        Much of it is given as a view of the arena, to be read before the next call.
+        """
         if stream is not self._stream:
             return self._take_other(fd, stream)
         pos, head = self._pos, self._head
@@ -155,7 +161,9 @@ class TakingRing(Ring):
         self._head = head + 1
         self._said += size
         self._pos = end = pos + size
-        return self._map[pos:end]
+        if size < _COPIED:
+            return self._map[pos:end]
+        return self._arena.view[pos:end]  # type: ignore[return-value]  # Read like bytes, and without a copy.
 
     # What is not usual.
 
