@@ -12,10 +12,8 @@ if TYPE_CHECKING:
     from collections.abc import Callable
     from subprocess import DEVNULL, PIPE, STDOUT
 
-    from holdfast.api.running import CommandFailed, Completed, TimedOut
-
     from . import sync
-    from .api.handle import Handle
+    from .api.handle import CommandFailed, Completed, Handle, TimedOut
     from .api.host import Host, connect, local
     from .api.sync import run
     from .errors import (
@@ -35,9 +33,9 @@ if TYPE_CHECKING:
 __version__ = "0.1.0"
 
 _HOMES = {
-    "CommandFailed": "api.running",
-    "Completed": "api.running",
-    "TimedOut": "api.running",
+    "CommandFailed": "api.handle",
+    "Completed": "api.handle",
+    "TimedOut": "api.handle",
     "Handle": "api.handle",
     "Host": "api.host",
     "connect": "api.host",

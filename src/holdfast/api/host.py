@@ -14,7 +14,7 @@ from holdfast.config import MIB
 from holdfast.errors import OutOfTurn
 from holdfast.model import EnvironmentPolicy, HostInfo, Limits, Listing, Size, Stream
 
-from .handle import Handle
+from .handle import Coding, Completed, Handle, run_to_end
 from .options import Options, Text, arguments, routes_of, spec_of
 
 if TYPE_CHECKING:
@@ -23,8 +23,6 @@ if TYPE_CHECKING:
     from holdfast.backend import Place
     from holdfast.files import Files
     from holdfast.sandbox import Sandbox
-
-    from .running import Completed
 
 UNREAD = 256 * MIB
 """Bytes of unread output that a client holds by default: enough for about fifty busy processes."""
@@ -374,10 +372,8 @@ class Host:
             CommandFailed: It failed, and ``check`` is set.
             SpawnFailed: It could not be started.
         """
-        from .running import Coding, run  # Here: ``start`` does not need it.
-
         coding = Coding(text=text, encoding=encoding, errors=errors)
-        completed = await run(self, argv, options, given=input, capture=capture_output, coding=coding)
+        completed = await run_to_end(self, argv, options, given=input, capture=capture_output, coding=coding)
         if check:
             completed.check_returncode()
         return completed

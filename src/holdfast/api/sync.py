@@ -14,8 +14,8 @@ from holdfast.errors import OutOfTurn
 from holdfast.model import HostInfo, Listing
 
 from . import host as asynchronous
+from .handle import Completed
 from .options import Options, Text
-from .running import Completed
 from .sync_handle import Handle, Reader, Stdin
 from .thread import LoopThread
 

@@ -10,8 +10,7 @@ from typing import TypeVar
 from holdfast.model import Chunk, Ended, Outcome, Size, Usage
 
 from . import handle as asynchronous
-from .handle import DRAIN
-from .running import TimedOut
+from .handle import DRAIN, TimedOut
 from .stdin import StdinWriter
 from .thread import LoopThread
 
