@@ -47,7 +47,7 @@ WORDS = {
     "window": "dialects/exec/window.py Window",
     "retention": "dialects/exec/window.py Retention",
     "path lock": "dialects/exec/path_locks.py PathLock",
-    "run": "dialects/app/run.py Run",
+    "run": "dialects/app/conversation.py Run",
     "order": "dialects/app/order.py Order",
     "cap": "dialects/app/buffered.py Capped",
     "drain": "dialects/app/drain.py Drain",

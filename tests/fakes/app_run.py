@@ -6,7 +6,7 @@ from typing import Any
 
 from holdfast.backend import Valve
 from holdfast.dialects.app.buffered import OutputRoom
-from holdfast.dialects.app.run import Run
+from holdfast.dialects.app.conversation import Run
 from tests.fakes.app_talk import AppLoop, Pipes, terms
 from tests.fakes.dialects import FakeProcess
 

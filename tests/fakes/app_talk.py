@@ -10,10 +10,9 @@ from typing import Any
 
 from holdfast.backend import HostedProcess
 from holdfast.config import AppLimits
-from holdfast.dialects.app.endpoint import AppConversation, AppEndpoint
+from holdfast.dialects.app.conversation import AppConversation, AppEndpoint, Run
 from holdfast.dialects.app.methods import METHODS
 from holdfast.dialects.app.order import Terms
-from holdfast.dialects.app.run import Run
 from holdfast.errors import NoTerminal
 from holdfast.model import Size, Stream
 from holdfast.wire import jsonrpc

@@ -24,7 +24,7 @@ ROUNDS = 100 if LONG else 12
 AT_ONCE = 6
 
 COUNTED = [
-    "dialects.app.run.Run",
+    "dialects.app.conversation.Run",
     "dialects.exec.entries.Entry",
     "dialects.exec.scopes.Session",
     "dialects.exec.path_locks.PathLock",

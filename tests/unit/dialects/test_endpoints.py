@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from holdfast.config import ServerLimits
-from holdfast.dialects.app.endpoint import AppEndpoint
+from holdfast.dialects.app.conversation import AppEndpoint
 from holdfast.dialects.endpoints import AUTO, ENDPOINTS, AutoEndpoint, EndpointRow, Services, find_row
 from holdfast.dialects.exec.conversation import ExecEndpoint
 from holdfast.telemetry import Silent

@@ -20,10 +20,9 @@ from holdfast.protocol.app import (
 from holdfast.protocol.shapes import Nothing
 
 from . import order
-from .endpoint import AppConversation
+from .conversation import AppConversation, Run
 from .explain import Declined
 from .family import Family
-from .run import Run
 
 
 def write(

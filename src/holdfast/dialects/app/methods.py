@@ -28,7 +28,7 @@ from holdfast.protocol.app import (
 from holdfast.protocol.shapes import Signature
 
 from .control import kill, resize, write
-from .endpoint import AppConversation, AppEndpoint
+from .conversation import AppConversation, AppEndpoint
 from .family import COMMAND, PROCESS, Family
 from .starting import execute, spawn
 

@@ -16,7 +16,7 @@ from holdfast.protocol.app import AppProcessExited, ExecResult
 from holdfast.protocol.shapes import Shape
 
 from .buffered import Capped, decode, pieces
-from .run import Run
+from .conversation import Run
 
 _encode = msgspec.json.Encoder().encode
 

@@ -19,11 +19,10 @@ from holdfast.protocol.app import ExecParams, ExecResult, SpawnParams
 from holdfast.protocol.shapes import Nothing, camel
 
 from . import order, results
-from .endpoint import AppConversation, around
+from .conversation import AppConversation, Run, around
 from .explain import Declined, Failed
 from .family import COMMAND, PROCESS, Family
 from .order import Order
-from .run import Run
 
 _encode = msgspec.json.Encoder().encode
 

@@ -12,7 +12,7 @@ import pytest
 from holdfast.backend import Valve
 from holdfast.dialects.app import results
 from holdfast.dialects.app.buffered import OutputRoom
-from holdfast.dialects.app.run import Run
+from holdfast.dialects.app.conversation import Run
 from holdfast.dialects.dialect import LongResult
 from holdfast.model import Stream
 from tests.fakes.app_talk import AppLoop, AppTalk, Pipes, terms

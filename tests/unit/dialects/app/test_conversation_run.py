@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from holdfast.dialects.app.run import TIMED_OUT
+from holdfast.dialects.app.conversation import TIMED_OUT
 from holdfast.model import Exit, Kind, Leftovers, Outcome, Stream
 from tests.fakes.app_run import Scene
 from tests.fakes.app_talk import HARD, QUIET, Pipes

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from holdfast.config import AppLimits
-from holdfast.dialects.app.endpoint import AppConversation, AppEndpoint
+from holdfast.dialects.app.conversation import AppConversation, AppEndpoint
 from holdfast.dialects.app.explain import explain
 from holdfast.dialects.app.family import COMMAND, PROCESS
 from holdfast.dialects.app.methods import METHODS
