@@ -5,8 +5,8 @@ from __future__ import annotations
 from typing import Any
 
 from holdfast.backend import Valve
-from holdfast.dialects.app.buffered import OutputRoom
 from holdfast.dialects.app.conversation import Run
+from holdfast.dialects.app.output import OutputRoom
 from tests.fakes.app_talk import AppLoop, Pipes, terms
 from tests.fakes.dialects import FakeProcess
 

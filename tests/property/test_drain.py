@@ -14,9 +14,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from holdfast.backend import Valve
-from holdfast.dialects.app.buffered import Capped, OutputRoom
 from holdfast.dialects.app.conversation import Run
-from holdfast.dialects.app.drain import Drain
+from holdfast.dialects.app.output import Capped, Drain, OutputRoom
 from holdfast.model import Leftovers, Stream
 from tests.fakes.app_talk import AppLoop, terms
 from tests.fakes.dialects import FakeProcess

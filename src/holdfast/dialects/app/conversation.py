@@ -33,11 +33,10 @@ from holdfast.protocol.shapes import Shape
 from holdfast.wire import jsonrpc
 from holdfast.wire.jsonrpc import Notification, Response
 
-from .buffered import Capped, OutputRoom
-from .drain import Drain
 from .explain import Declined, explain
 from .family import COMMAND, PROCESS, Family
 from .order import Terms
+from .output import Capped, Drain, OutputRoom
 
 _encode = msgspec.json.Encoder().encode
 

@@ -15,8 +15,8 @@ from holdfast.dialects.dialect import LongResult, Pause
 from holdfast.protocol.app import AppProcessExited, ExecResult
 from holdfast.protocol.shapes import Shape
 
-from .buffered import Capped, decode, pieces
 from .conversation import Run
+from .output import Capped, decode, pieces
 
 _encode = msgspec.json.Encoder().encode
 

@@ -11,8 +11,8 @@ import pytest
 
 from holdfast.backend import Valve
 from holdfast.dialects.app import results
-from holdfast.dialects.app.buffered import OutputRoom
 from holdfast.dialects.app.conversation import Run
+from holdfast.dialects.app.output import OutputRoom
 from holdfast.dialects.dialect import LongResult
 from holdfast.model import Stream
 from tests.fakes.app_talk import AppLoop, AppTalk, Pipes, terms
@@ -89,7 +89,7 @@ async def test_what_is_kept_counts_until_it_is_sent(monkeypatch: pytest.MonkeyPa
 
 async def test_others_get_their_turn_while_a_long_result_is_made(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(results, "_AT_ONCE", 10)
-    monkeypatch.setattr("holdfast.dialects.app.buffered._SLICE", 5)
+    monkeypatch.setattr("holdfast.dialects.app.output._SLICE", 5)
     _, long = await told_of_command()
     turns = 0
     task = asyncio.create_task(text_of(long))

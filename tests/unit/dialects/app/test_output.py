@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from holdfast.dialects.app.buffered import Capped, OutputRoom
+from holdfast.dialects.app.output import Capped, OutputRoom
 
 
 @pytest.mark.parametrize(

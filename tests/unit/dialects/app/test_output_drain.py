@@ -6,7 +6,7 @@ from collections.abc import Iterable
 
 import pytest
 
-from holdfast.dialects.app.drain import Drain
+from holdfast.dialects.app.output import Drain
 from holdfast.model import Stream
 
 OUT, ERR = Stream.STDOUT, Stream.STDERR

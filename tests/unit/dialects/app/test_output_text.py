@@ -13,8 +13,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from holdfast.dialects.app import buffered
-from holdfast.dialects.app.buffered import decode, pieces
+from holdfast.dialects.app import output
+from holdfast.dialects.app.output import decode, pieces
 
 FRENCH = "Voilà l'été où les élèves français étudient à la bibliothèque."
 RUSSIAN = "Системе не удается найти указанный путь."
@@ -279,7 +279,7 @@ def test_the_detector_is_loaded_only_for_foreign_bytes() -> None:
     """A server that sees UTF-8 only starts and lives without it."""
     program = (
         "import sys\n"
-        "from holdfast.dialects.app.buffered import decode\n"
+        "from holdfast.dialects.app.output import decode\n"
         "decode('é'.encode(), cut=False), decode(b'h\\xc3', cut=True)\n"
         "print('chardetng_py' in sys.modules)\n"
         "decode(b'h\\xc3', cut=False)\n"
@@ -301,7 +301,7 @@ def test_without_a_detector_foreign_bytes_are_shown_as_broken_utf_8(monkeypatch:
 def test_an_encoding_without_a_table_is_shown_as_broken_utf_8(monkeypatch: pytest.MonkeyPatch) -> None:
     """A later detector may know more names than Python does, or than fit a table of single bytes."""
     for name in ("x-unheard-of", "UTF-8", "ISO-2022-JP", "UTF-16LE"):
-        monkeypatch.setattr("holdfast.dialects.app.buffered._guess", lambda *_, name=name, **__: name)
+        monkeypatch.setattr("holdfast.dialects.app.output._guess", lambda *_, name=name, **__: name)
 
         assert decode(b"a\xffb", cut=False) == "a\ufffdb"
 
@@ -341,7 +341,7 @@ def test_a_long_text_is_the_same_as_a_short_one(
     """Wherever it is divided, also in the middle of a character."""
     whole = decode(data, cut=cut)
 
-    monkeypatch.setattr(buffered, "_SLICE", size)
+    monkeypatch.setattr(output, "_SLICE", size)
 
     assert decode(data, cut=cut) == decode(bytearray(data), cut=cut) == whole
 
