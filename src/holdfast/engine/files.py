@@ -15,7 +15,7 @@ from holdfast.config import FileLimits, SandboxLimits
 from holdfast.errors import FileFailed, Forbidden
 from holdfast.files import DirEntry, FileMetadata, OpenFile, Purpose, Walk, WalkTerms, watch_callback
 from holdfast.host.environ import to_bytes, to_text
-from holdfast.host.files import content, copying, listing, making, removal
+from holdfast.host.files import content, making, trees
 from holdfast.host.files import watch as watch_plans
 from holdfast.host.files.resolver import Resolver
 from holdfast.host.files.watch import APPEARS, IN_IGNORED, IN_Q_OVERFLOW, Event, Inotify, Plan
@@ -183,10 +183,10 @@ class LocalFiles:
         return to_text(await self._do(sandbox, content.canonical, path))
 
     async def list(self, path: str, *, sandbox: Sandbox | None = None) -> Sequence[DirEntry]:
-        return await self._do(sandbox, partial(listing.listed, limit=self._limits.entries), path)
+        return await self._do(sandbox, partial(trees.listed, limit=self._limits.entries), path)
 
     async def walk(self, path: str, terms: WalkTerms, *, sandbox: Sandbox | None = None) -> Walk:
-        return await self._do(sandbox, listing.walk, path, terms)
+        return await self._do(sandbox, trees.walk, path, terms)
 
     async def remove(
         self,
@@ -197,14 +197,14 @@ class LocalFiles:
         follow: bool = True,
         sandbox: Sandbox | None = None,
     ) -> None:
-        work = partial(removal.remove, recursive=recursive, force=force)
+        work = partial(trees.remove, recursive=recursive, force=force)
         await self._do(sandbox, work, path, follow=follow)
 
     async def copy(
         self, source: str, destination: str, *, recursive: bool, sandbox: Sandbox | None = None
     ) -> None:
         self._check(destination)
-        work = partial(copying.copy, recursive=recursive)
+        work = partial(trees.copy, recursive=recursive)
         await self._do(sandbox, work, source, to_bytes(destination))
 
     async def open(self, path: str, purpose: Purpose, *, sandbox: Sandbox | None = None) -> OpenFile:

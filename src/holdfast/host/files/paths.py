@@ -7,10 +7,12 @@ belongs to a process, not even on the way to something else.
 
 from __future__ import annotations
 
+import contextlib
 import ctypes
 import errno
 import os
 import stat
+from collections.abc import Iterator
 from functools import cache
 
 from . import procfs
@@ -69,6 +71,20 @@ def split(path: bytes) -> tuple[bytes, bytes]:
     """Return the directory of a path and the name in it; the name of the root is empty."""
     directory, _, name = path.rpartition(b"/")
     return directory or b"/", name
+
+
+def future_path(path: bytes) -> bytes:
+    """Return the path, without links, of what would be made at a path: only a part of that may exist."""
+    rest = b""
+    while True:
+        with contextlib.suppress(OSError):
+            fd = os.open(path, os.O_PATH | os.O_CLOEXEC)
+            try:
+                return join(real_path(fd), rest) if rest else real_path(fd)
+            finally:
+                os.close(fd)
+        path, name = split(path)
+        rest = join(name, rest) if rest else name
 
 
 # ``openat2``, which walks a path in one call, and which Python does not have.
@@ -218,6 +234,16 @@ def step_by_step(directory: int | None, path: bytes) -> int:
             os.close(fd)
         fd = below
     return fd
+
+
+@contextlib.contextmanager
+def opened_beneath(root: int, below: bytes) -> Iterator[int]:
+    """Give a descriptor of a directory below another one, for a ``with`` block."""
+    fd = open_beneath(root, below)
+    try:
+        yield fd
+    finally:
+        os.close(fd)
 
 
 # Directories that everybody may write to.  Somebody may have put a link or a file there as a trap.  The

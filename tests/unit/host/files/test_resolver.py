@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 
 from holdfast.errors import FileRefused
-from holdfast.host.files import copying, making, paths
+from holdfast.host.files import making, paths, trees
 from holdfast.host.files import resolver as module
 from holdfast.host.files.paths import open_beneath, real_path, step_by_step
 from holdfast.host.files.resolver import Resolver
@@ -289,7 +289,7 @@ def test_a_path_that_is_too_long_is_not_looked_for(resolver: Resolver) -> None:
         with fails(errno.ENAMETOOLONG):
             ask(path)
     with fails(errno.ENAMETOOLONG):
-        copying.copy(resolver, b"/etc", path, recursive=True)
+        trees.copy(resolver, b"/etc", path, recursive=True)
 
 
 # Races.

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from holdfast.host.files import copying, making, removal
+from holdfast.host.files import making, trees
 from holdfast.host.files.resolver import Resolver
 from holdfast.sandbox import Access
 from tests.fakes.rules import fails, rules
@@ -30,11 +30,11 @@ def test_with_rules_processes_are_not_there(path: str, *, follow: bool) -> None:
             lambda: resolver.take(full, last=False),
             lambda: resolver.take(full, Access.WRITE),
             lambda: resolver.create(full),
-            lambda: removal.remove(resolver, full, recursive=False, force=False),
+            lambda: trees.remove(resolver, full, recursive=False, force=False),
             lambda: making.make_directory(resolver, full, recursive=False),
             lambda: making.make_directory(resolver, full, recursive=True),
-            lambda: copying.copy(resolver, full, b"/none/such", recursive=False),
-            lambda: copying.copy(resolver, b"/proc/version", full, recursive=False),
+            lambda: trees.copy(resolver, full, b"/none/such", recursive=False),
+            lambda: trees.copy(resolver, b"/proc/version", full, recursive=False),
         ]
         return [number_of(each) for each in asked]
 

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from holdfast.errors import FileRefused, FileUnsupported
-from holdfast.host.files import removal
+from holdfast.host.files import trees
 from holdfast.host.files.resolver import Resolver
 from holdfast.sandbox import Access
 from tests.fakes.rules import fails, raw, ruled
@@ -19,7 +19,7 @@ ANY, PLAIN = Resolver(), Resolver(follow=False)
 
 
 def remove(path: Path, resolver: Resolver = ANY, *, recursive: bool = True, force: bool = True) -> None:
-    removal.remove(resolver, raw(path), recursive=recursive, force=force)
+    trees.remove(resolver, raw(path), recursive=recursive, force=force)
 
 
 def test_a_tree_is_removed_and_not_what_its_links_lead_to(tmp_path: Path) -> None:
@@ -93,7 +93,7 @@ def test_a_tree_that_is_moved_meanwhile_leads_nowhere_else(
     (tmp_path / "tree" / "a" / "b").mkdir(parents=True)
     (tmp_path / "other").mkdir()
     (tmp_path / "other" / "kept").touch()
-    sweep = removal._sweep
+    sweep = trees._sweep
 
     def move_then_sweep(fd: int) -> bytes | None:
         found = sweep(fd)
@@ -101,7 +101,7 @@ def test_a_tree_that_is_moved_meanwhile_leads_nowhere_else(
             (tmp_path / "tree" / "a" / "b").rename(tmp_path / "other" / "b")
         return found
 
-    monkeypatch.setattr(removal, "_sweep", move_then_sweep)
+    monkeypatch.setattr(trees, "_sweep", move_then_sweep)
 
     with fails(errno.ESTALE):
         remove(tmp_path / "tree")

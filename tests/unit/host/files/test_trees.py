@@ -10,7 +10,7 @@ import pytest
 
 from holdfast.errors import TooManyEntries
 from holdfast.files import DirEntry, Walk, WalkEntry, WalkTerms
-from holdfast.host.files import listing, procfs
+from holdfast.host.files import procfs, trees
 from holdfast.host.files.resolver import Resolver
 from holdfast.sandbox import Access
 from tests.fakes.rules import raw, ruled
@@ -28,7 +28,7 @@ def test_a_listing_is_in_the_order_of_the_directory(tmp_path: Path) -> None:
     grow(tmp_path)
     (tmp_path / os.fsdecode(b"\xff")).touch()
 
-    entries = listing.listed(ANY, raw(tmp_path), limit=100)
+    entries = trees.listed(ANY, raw(tmp_path), limit=100)
 
     shown = [name for name in os.listdir(tmp_path) if name not in ("dang", "loop")]
     assert [entry.name for entry in entries] == shown
@@ -39,12 +39,12 @@ def test_a_listing_is_in_the_order_of_the_directory(tmp_path: Path) -> None:
 def test_with_rules_no_process_is_listed_and_nothing_else_that_is_private() -> None:
     resolver = ruled(("/", Access.READ))
 
-    found = {entry.name for entry in listing.listed(resolver, b"/proc", limit=10_000)}
-    walk = listing.walk(resolver, b"/proc", TERMS)
+    found = {entry.name for entry in trees.listed(resolver, b"/proc", limit=10_000)}
+    walk = trees.walk(resolver, b"/proc", TERMS)
 
     assert found == {os.fsdecode(name) for name in procfs.READABLE}
     assert {entry.path for entry in walk.entries} == {f"/proc/{name}" for name in found}
-    assert str(os.getpid()) in {entry.name for entry in listing.listed(ANY, b"/proc", limit=100_000)}
+    assert str(os.getpid()) in {entry.name for entry in trees.listed(ANY, b"/proc", limit=100_000)}
 
 
 def test_a_link_into_a_process_is_not_listed(tmp_path: Path) -> None:
@@ -52,9 +52,7 @@ def test_a_link_into_a_process_is_not_listed(tmp_path: Path) -> None:
     (tmp_path / "b").symlink_to("/proc/self/root/etc")
     (tmp_path / "c").symlink_to("/etc")
 
-    assert [entry.name for entry in listing.listed(ruled(("/", Access.READ)), raw(tmp_path), limit=9)] == [
-        "c"
-    ]
+    assert [entry.name for entry in trees.listed(ruled(("/", Access.READ)), raw(tmp_path), limit=9)] == ["c"]
 
 
 def test_more_than_the_limit_is_counted(tmp_path: Path) -> None:
@@ -62,7 +60,7 @@ def test_more_than_the_limit_is_counted(tmp_path: Path) -> None:
         (tmp_path / str(number)).touch()
 
     with pytest.raises(TooManyEntries) as refused:
-        listing.listed(ANY, raw(tmp_path), limit=5)
+        trees.listed(ANY, raw(tmp_path), limit=5)
 
     assert (refused.value.count, refused.value.limit) == (7, 5)
 
@@ -71,7 +69,7 @@ def test_rules_hide_what_is_in_a_directory_and_where_links_lead(tmp_path: Path) 
     root = grow(tmp_path).resolve()
     resolver = ruled((root, Access.READ), (root / "d", Access.DENY))
 
-    entries = listing.listed(resolver, raw(root), limit=100)
+    entries = trees.listed(resolver, raw(root), limit=100)
 
     assert {entry.name for entry in entries} == {"f", "lf", "empty", "fifo", "sock"}
 
@@ -80,7 +78,7 @@ def test_a_walk_keeps_to_the_rules(tmp_path: Path) -> None:
     root = grow(tmp_path).resolve()
     resolver = ruled((root, Access.READ), (root / "d" / "sub", Access.DENY))
 
-    walk = listing.walk(resolver, raw(root), replace(TERMS, follow=True))
+    walk = trees.walk(resolver, raw(root), replace(TERMS, follow=True))
 
     assert names(walk, root) == ["d", "empty", "f", "ld", "d/a"]
 
@@ -88,17 +86,17 @@ def test_a_walk_keeps_to_the_rules(tmp_path: Path) -> None:
 def test_an_unfollowed_link_has_nothing_below(tmp_path: Path) -> None:
     grow(tmp_path)
 
-    assert listing.walk(ANY, raw(tmp_path / "ld"), TERMS) == Walk([], [], truncated=False)
-    assert listing.walk(ANY, raw(tmp_path / "f"), TERMS) == Walk([], [], truncated=False)
-    followed = listing.walk(ANY, raw(tmp_path / "ld"), replace(TERMS, follow=True))
+    assert trees.walk(ANY, raw(tmp_path / "ld"), TERMS) == Walk([], [], truncated=False)
+    assert trees.walk(ANY, raw(tmp_path / "f"), TERMS) == Walk([], [], truncated=False)
+    followed = trees.walk(ANY, raw(tmp_path / "ld"), replace(TERMS, follow=True))
     assert names(followed, tmp_path / "ld") == ["a", "sub", "sub/b"]
 
 
 def test_so_many_directories_are_entered(tmp_path: Path) -> None:
     (tmp_path / "x" / "y").mkdir(parents=True)
 
-    cut = listing.walk(ANY, raw(tmp_path), replace(TERMS, directories=2))
-    whole = listing.walk(ANY, raw(tmp_path), replace(TERMS, directories=3))
+    cut = trees.walk(ANY, raw(tmp_path), replace(TERMS, directories=2))
+    whole = trees.walk(ANY, raw(tmp_path), replace(TERMS, directories=3))
 
     assert (names(cut, tmp_path), cut.truncated) == (["x", "x/y"], True)
     assert (names(whole, tmp_path), whole.truncated) == (["x", "x/y"], False)
@@ -109,8 +107,8 @@ def test_what_is_found_has_a_weight(tmp_path: Path) -> None:
         (tmp_path / name).touch()
     each = [64 + len(f"{tmp_path}/{name}") for name in ("a", "bb", "ccc")]
 
-    fits = listing.walk(ANY, raw(tmp_path), replace(TERMS, budget=sum(each)))
-    cut = listing.walk(ANY, raw(tmp_path), replace(TERMS, budget=sum(each) - 1))
+    fits = trees.walk(ANY, raw(tmp_path), replace(TERMS, budget=sum(each)))
+    cut = trees.walk(ANY, raw(tmp_path), replace(TERMS, budget=sum(each) - 1))
 
     assert (names(fits, tmp_path), fits.truncated) == (["a", "bb", "ccc"], False)
     assert (names(cut, tmp_path), cut.truncated) == (["a", "bb"], True)
@@ -133,8 +131,8 @@ def test_what_cannot_be_looked_into_is_told(tmp_path: Path, *, follow: bool) -> 
         (tmp_path / name).mkdir()
     terms = replace(TERMS, follow=follow)
 
-    walk = listing.walk(Shifting(), raw(tmp_path), terms)
-    small = listing.walk(Shifting(), raw(tmp_path), replace(terms, budget=400))
+    walk = trees.walk(Shifting(), raw(tmp_path), terms)
+    small = trees.walk(Shifting(), raw(tmp_path), replace(terms, budget=400))
 
     assert names(walk, tmp_path) == ["gone", "gone too", "there"]
     assert [(os.path.basename(error.path), error.number) for error in walk.errors] == [
@@ -147,7 +145,7 @@ def test_what_cannot_be_looked_into_is_told(tmp_path: Path, *, follow: bool) -> 
 
 
 def test_the_kinds_of_entries() -> None:
-    walk = listing.walk(ANY, b"/proc/self/task", replace(TERMS, depth=0))
+    walk = trees.walk(ANY, b"/proc/self/task", replace(TERMS, depth=0))
 
     # One of several, and not always the first, where other threads run.
     assert WalkEntry(f"/proc/self/task/{os.getpid()}", directory=True) in walk.entries

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from holdfast.errors import FileRefused
-from holdfast.host.files import copying
+from holdfast.host.files import trees
 from holdfast.host.files.resolver import Resolver
 from holdfast.sandbox import Access
 from tests.fakes.rules import fails, raw, ruled
@@ -24,7 +24,7 @@ def tree(tmp_path: Path) -> Path:
 
 
 def copy(source: Path, target: Path, resolver: Resolver = ANY, *, recursive: bool = True) -> None:
-    copying.copy(resolver, raw(source), raw(target), recursive=recursive)
+    trees.copy(resolver, raw(source), raw(target), recursive=recursive)
 
 
 def test_a_file_has_its_mode_also_over_another(tree: Path) -> None:
