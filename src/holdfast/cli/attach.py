@@ -11,11 +11,10 @@ from holdfast.api.host import Host
 from holdfast.backend import Process
 from holdfast.model import Chunk, Listing, ProcessState
 
-from .follow import Manner, follow
+from .follow import Manner, OutputSink, follow
 from .keys import DEFAULT_DETACH_KEYS, detach_keys
 from .options import wants_json
 from .report import ExitCode, say
-from .streams import OutputSink
 from .target import find, perform
 from .terminal import is_terminal
 

@@ -14,12 +14,8 @@ import os
 import select
 import socket
 import stat
-from collections.abc import Callable, Mapping
-from typing import Any
-
-from holdfast.model import Chunk, Stream
-
-from .show import chunk_document, json_line
+from collections.abc import Callable
+from functools import partial
 
 _PIPE_BLOCK = 1 << 16
 """Bytes of one read from a pipe or terminal: a pipe holds no more."""
@@ -123,7 +119,7 @@ class DescriptorWriter:
             self._put = len
             return
         if stat.S_ISREG(mode) or (stat.S_ISCHR(mode) and not os.isatty(self._fd)):
-            self._put = self._put_all
+            self._put = partial(os.write, self._fd)
         elif stat.S_ISSOCK(mode):
             self._socket = socket.socket(fileno=os.dup(self._fd))
             self._put = self._put_socket
@@ -131,7 +127,7 @@ class DescriptorWriter:
             with contextlib.suppress(OSError):
                 flags = os.O_WRONLY | os.O_NONBLOCK | os.O_NOCTTY | os.O_CLOEXEC
                 self._own = os.open(f"/proc/self/fd/{self._fd}", flags)
-                self._put = self._put_own
+                self._put = partial(os.write, self._own)
 
     async def write(self, data: bytes) -> None:
         """Write all of ``data``; return when the system has it.  Calls must not overlap.
@@ -166,14 +162,7 @@ class DescriptorWriter:
         if self._socket is not None:
             self._socket.close()
 
-    # The ways to write.  Each returns the number of bytes written, or raises BlockingIOError.
-
-    def _put_all(self, data: memoryview) -> int:
-        return os.write(self._fd, data)
-
-    def _put_own(self, data: memoryview) -> int:
-        assert self._own is not None
-        return os.write(self._own, data)
+    # Ways to write, as ``os.write`` does: each returns the number of bytes, or raises BlockingIOError.
 
     def _put_socket(self, data: memoryview) -> int:
         assert self._socket is not None
@@ -185,40 +174,3 @@ class DescriptorWriter:
         if not poll.poll(0):
             raise BlockingIOError
         return os.write(self._fd, data[:_AT_ONCE])
-
-
-class OutputSink:
-    """Writes the output of a process to our standard output and standard error, or as lines of JSON."""
-
-    def __init__(self, loop: asyncio.AbstractEventLoop, *, json: bool) -> None:
-        """With ``json``, both streams go to standard output, a line for each chunk."""
-        self._out = DescriptorWriter(1, loop)
-        self._err = self._out if json else DescriptorWriter(2, loop)
-        self._json = json
-
-    @property
-    def busy(self) -> bool:
-        """Whether a write waits for the reader of our output."""
-        return self._out.busy or self._err.busy
-
-    async def write_chunk(self, chunk: Chunk) -> None:
-        """Write a chunk to the stream that it belongs to; return when the system has it.
-
-        Raises:
-            BrokenPipeError: The reading end is closed.
-        """
-        if self._json:
-            await self.write_document(chunk_document(chunk))
-        elif chunk.stream is Stream.STDERR:
-            await self._err.write(chunk.data)
-        else:
-            await self._out.write(chunk.data)
-
-    async def write_document(self, document: Mapping[str, Any]) -> None:
-        """Write a line of JSON to standard output."""
-        await self._out.write(json_line(document).encode() + b"\n")
-
-    def close(self) -> None:
-        """Close what was opened here."""
-        self._out.close()
-        self._err.close()

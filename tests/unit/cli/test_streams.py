@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 import errno
 import fcntl
-import json
 import os
 import pty
 import socket
@@ -17,8 +16,7 @@ from pathlib import Path
 
 import pytest
 
-from holdfast.cli.streams import DescriptorReader, DescriptorWriter, OutputSink, is_given, open_standard_files
-from holdfast.model import Chunk, Stream
+from holdfast.cli.streams import DescriptorReader, DescriptorWriter, is_given, open_standard_files
 
 # Descriptors.
 
@@ -244,31 +242,3 @@ async def test_it_is_known_whether_somebody_waits() -> None:
     outlet.close()
     os.close(reader)
     os.close(writer)
-
-
-# Where the output of a process goes.
-
-CHUNKS = [Chunk(1, Stream.STDOUT, b"o"), Chunk(2, Stream.STDERR, b"e"), Chunk(3, Stream.PTY, b"p")]
-
-
-async def test_each_stream_goes_where_it_belongs(capfd: pytest.CaptureFixture[str]) -> None:
-    sink = OutputSink(asyncio.get_running_loop(), json=False)
-    for chunk in CHUNKS:
-        await sink.write_chunk(chunk)
-    sink.close()
-
-    assert capfd.readouterr() == ("op", "e")
-    assert not sink.busy
-
-
-async def test_as_json_all_are_lines_of_one_output(capfd: pytest.CaptureFixture[str]) -> None:
-    sink = OutputSink(asyncio.get_running_loop(), json=True)
-    for chunk in CHUNKS:
-        await sink.write_chunk(chunk)
-    await sink.write_document({"end": True})
-    sink.close()
-
-    shown = capfd.readouterr()
-    lines = [json.loads(line) for line in shown.out.splitlines()]
-    assert [line.get("stream") for line in lines] == ["stdout", "stderr", "pty", None]
-    assert shown.err == ""
