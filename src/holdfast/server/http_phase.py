@@ -3,16 +3,14 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Coroutine, Iterator
-from http import HTTPStatus
+from collections.abc import Callable, Coroutine
 from time import monotonic
 from typing import TYPE_CHECKING, Any
 
 from holdfast.config import ConnectionLimits
 from holdfast.errors import LimitReached
-from holdfast.wire.http import HEAD_LIMIT, MOST_FIELDS, BadHead, read_head
 
-from .routes import HttpSocket, Reply, RouteCall, Routes, no_room, reply, turned_away
+from .routes import HttpRequests, HttpSocket, RouteCall, Routes, no_room
 
 if TYPE_CHECKING:
     from .exchange import HttpExchange
@@ -156,61 +154,3 @@ class HttpPhase:
             self._turn.cancel()
         if self._task is not None:
             self._task.cancel()
-
-
-class HttpRequests:
-    """Splits the bytes of a socket into requests, and answers those that need not wait."""
-
-    __slots__ = ("_head", "_lines", "_peer", "_refused", "_routes")
-
-    def __init__(self, routes: Routes, refused: Callable[[str], None], peer: str = "") -> None:
-        self._routes = routes
-        self._peer = peer
-        self._refused = refused
-        self._head = bytearray()
-        self._lines = 0
-
-    def add(self, data: memoryview) -> bool:
-        """Take what has come.  Return whether there may be something to answer now."""
-        first = not self._head
-        self._head += data
-        lines = data.tobytes().count(b"\n")
-        self._lines += lines
-        # A head that comes byte by byte is looked at when there is a line more, not with every byte.
-        return first or lines > 0 or len(self._head) > HEAD_LIMIT
-
-    @property
-    def has_rest(self) -> bool:
-        """Whether something is here that was not answered."""
-        return bool(self._head)
-
-    def answers(self) -> Iterator[Reply]:
-        """Answer what is here.  The last answer may close, let through, or be left to a route.
-
-        Whoever stops in between can go on later with another iterator.
-        """
-        try:
-            while (found := read_head(self._head)) is not None:
-                head, end = found
-                answered = reply(head, self._routes, self._peer)
-                if answered.call is not None:
-                    yield answered  # Whoever reads its body reads the head again.
-                    return
-                # Those of this head, not of all behind it: there may be thousands.
-                self._lines -= self._head.count(b"\n", 0, end)
-                del self._head[:end]
-                if answered.refusal:
-                    self._refused(answered.refusal)
-                yield answered
-                if answered.upgrade is not None or answered.close:
-                    return
-            if self._lines > MOST_FIELDS + 1:
-                raise BadHead(HTTPStatus.REQUEST_HEADER_FIELDS_TOO_LARGE)
-        except BadHead as bad:
-            yield turned_away(bad.status)
-
-    def rest(self) -> bytes:
-        """Take what was not answered: what follows an upgrade, or the whole request to a route."""
-        rest, self._lines = bytes(self._head), 0
-        self._head.clear()
-        return rest

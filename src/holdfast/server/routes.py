@@ -1,10 +1,10 @@
-"""The table of what a listener serves over plain HTTP, and whom it lets through to WebSocket."""
+"""What a listener serves over plain HTTP, request by request, and whom it lets through to WebSocket."""
 
 from __future__ import annotations
 
 import asyncio
 from collections import deque
-from collections.abc import AsyncGenerator, Callable, Coroutine, Mapping
+from collections.abc import AsyncGenerator, Callable, Coroutine, Iterator, Mapping
 from http import HTTPStatus
 from time import gmtime, time
 from typing import Any, Protocol
@@ -13,7 +13,7 @@ from holdfast.errors import LimitReached
 from holdfast.principal import ANYBODY, Principal
 from holdfast.value import value
 from holdfast.wire import http
-from holdfast.wire.http import Head
+from holdfast.wire.http import HEAD_LIMIT, MOST_FIELDS, BadHead, Head, read_head
 from holdfast.wire.websocket import accept_key
 
 from .auth import Auth, NotAdmitted
@@ -331,3 +331,61 @@ def no_room(limit: LimitReached) -> bytes:
 def turned_away(status: HTTPStatus, words: bytes = b"") -> Reply:
     """An answer that ends the connection."""
     return Reply(answer(status, words, connection="close"), close=True)
+
+
+class HttpRequests:
+    """Splits the bytes of a socket into requests, and answers those that need not wait."""
+
+    __slots__ = ("_head", "_lines", "_peer", "_refused", "_routes")
+
+    def __init__(self, routes: Routes, refused: Callable[[str], None], peer: str = "") -> None:
+        self._routes = routes
+        self._peer = peer
+        self._refused = refused
+        self._head = bytearray()
+        self._lines = 0
+
+    def add(self, data: memoryview) -> bool:
+        """Take what has come.  Return whether there may be something to answer now."""
+        first = not self._head
+        self._head += data
+        lines = data.tobytes().count(b"\n")
+        self._lines += lines
+        # A head that comes byte by byte is looked at when there is a line more, not with every byte.
+        return first or lines > 0 or len(self._head) > HEAD_LIMIT
+
+    @property
+    def has_rest(self) -> bool:
+        """Whether something is here that was not answered."""
+        return bool(self._head)
+
+    def answers(self) -> Iterator[Reply]:
+        """Answer what is here.  The last answer may close, let through, or be left to a route.
+
+        Whoever stops in between can go on later with another iterator.
+        """
+        try:
+            while (found := read_head(self._head)) is not None:
+                head, end = found
+                answered = reply(head, self._routes, self._peer)
+                if answered.call is not None:
+                    yield answered  # Whoever reads its body reads the head again.
+                    return
+                # Those of this head, not of all behind it: there may be thousands.
+                self._lines -= self._head.count(b"\n", 0, end)
+                del self._head[:end]
+                if answered.refusal:
+                    self._refused(answered.refusal)
+                yield answered
+                if answered.upgrade is not None or answered.close:
+                    return
+            if self._lines > MOST_FIELDS + 1:
+                raise BadHead(HTTPStatus.REQUEST_HEADER_FIELDS_TOO_LARGE)
+        except BadHead as bad:
+            yield turned_away(bad.status)
+
+    def rest(self) -> bytes:
+        """Take what was not answered: what follows an upgrade, or the whole request to a route."""
+        rest, self._lines = bytes(self._head), 0
+        self._head.clear()
+        return rest

@@ -1,112 +1,90 @@
-"""HTTP before the upgrade, packet by packet."""
+"""A socket while it speaks HTTP: what it sends, and how it is let through or ended."""
 
 from __future__ import annotations
 
-import pytest
+import asyncio
+from typing import Any
 
-from holdfast.errors import LimitReached
-from holdfast.principal import ANYBODY
-from holdfast.server import http_phase
-from holdfast.server.auth import CapabilityAuth
-from holdfast.server.http_phase import HttpRequests
-from holdfast.server.routes import Reply, Routes, no_room
-from holdfast.wire import http
-from holdfast.wire.http import HEAD_LIMIT
-from tests.fakes.work import steps
+from holdfast.config import ConnectionLimits
+from holdfast.principal import ANYBODY, Principal
+from holdfast.server.http_phase import HttpPhase
+from holdfast.server.routes import Routes
+from holdfast.value import replace
 
+READY = b"GET /readyz HTTP/1.1\r\nHost: x\r\n\r\n"
 UPGRADE = (
     b"GET / HTTP/1.1\r\nHost: x\r\nConnection: upgrade\r\nUpgrade: websocket\r\n"
     b"Sec-WebSocket-Version: 13\r\nSec-WebSocket-Key: dGhlIHNhbXBsZSBub25jZQ==\r\n\r\n"
 )
-READY = b"GET /readyz HTTP/1.1\r\nHost: x\r\n\r\n"
 
 
-class Scene:
-    """The HTTP phase of a socket, what it answered, and whom it did not let in."""
+class Peer(asyncio.Transport):
+    """Both sides of the socket.  Implements ``routes.HttpSocket``."""
 
-    def __init__(self, routes: Routes | None = None) -> None:
-        self.refused: list[str] = []
-        self.http = HttpRequests(routes or Routes(healthz=True), self.refused.append)
+    peer = "somebody"
 
-    def send(self, *packets: bytes) -> list[Reply]:
-        return [
-            reply for packet in packets if self.http.add(memoryview(packet)) for reply in self.http.answers()
-        ]
+    def __init__(self, *, full: bool = False, patience: float = 60.0) -> None:
+        super().__init__()
+        self.full = full
+        self.sent = b""
+        self.ends: list[str] = []
+        self.let_through: list[tuple[Principal, bytes]] = []
+        self.http = HttpPhase(
+            self,
+            self,
+            Routes(healthz=False),
+            loop=asyncio.get_running_loop(),
+            limits=replace(ConnectionLimits(), handshake_seconds=patience),
+            run=asyncio.ensure_future,
+            refused=self.ends.append,
+        )
 
+    def write(self, data: Any) -> None:
+        self.sent += data
 
-def status(reply: Reply) -> bytes:
-    return reply.data.split(b" ", 2)[1]
+    def close(self) -> None:
+        self.ends.append("closed")
 
+    def abort(self, limit: str = "aborted") -> None:
+        self.ends.append(limit)
 
-def each(data: bytes) -> list[bytes]:
-    return [data[at : at + 1] for at in range(len(data))]
-
-
-@pytest.mark.parametrize("packets", [[READY + UPGRADE + b"rest"], [*each(READY + UPGRADE), b"rest"]])
-def test_it_answers_until_somebody_is_let_through(packets: list[bytes]) -> None:
-    scene = Scene()
-    health, let_through = scene.send(*packets)
-
-    assert (status(health), health.upgrade, health.close) == (b"200", None, False)
-    assert (status(let_through), let_through.upgrade) == (b"101", ANYBODY)
-    assert scene.http.rest() == b"rest"
-
-
-def test_whoever_is_not_let_in_is_told_why_and_may_try_again() -> None:
-    scene = Scene(Routes(healthz=True, auth=CapabilityAuth(b"?" * 32)))
-    replies = scene.send(UPGRADE, UPGRADE)
-
-    assert [status(reply) for reply in replies] == [b"401", b"401"]
-    assert scene.refused == ["missing", "missing"]
-    assert not any(reply.close for reply in replies)
+    def upgrade(self, principal: Principal, accepted: bytes, rest: bytes) -> None:
+        self.sent += accepted
+        self.let_through.append((principal, rest))
 
 
-def test_nothing_is_answered_behind_an_end() -> None:
-    scene = Scene()
-    (only,) = scene.send(b"GET / HTTP/1.1\r\nConnection: close\r\n\r\n" + READY)
+async def test_a_socket_is_kept_after_an_answer_until_its_client_is_let_through() -> None:
+    peer = Peer()
+    peer.http.receive(memoryview(READY))
+    first = peer.sent
+    peer.http.receive(memoryview(UPGRADE + b"frames"))
+    peer.http.end()
 
-    assert only.close
-
-
-@pytest.mark.parametrize(
-    ("data", "code"),
-    [
-        (b"\x16\x03\x01 not HTTP", b"400"),
-        (b"GET / HTTP/1.1\r\n" + b"a: b\r\n" * 102, b"431"),
-        (b"GET / HTTP/1.1\r\nx: " + b"y" * (HEAD_LIMIT + 1), b"431"),
-        (b"GET /" + b"y" * (HEAD_LIMIT + 1), b"414"),
-    ],
-    ids=["no HTTP", "too many lines", "a long line", "a long target"],
-)
-def test_what_will_never_be_a_request_is_turned_away(data: bytes, code: bytes) -> None:
-    (whole,) = Scene().send(data)
-    *_, last = Scene().send(*(data[at : at + 97] for at in range(0, len(data), 97)))
-
-    assert (status(whole), whole.close) == (code, True)
-    assert (status(last), last.close) == (code, True)
+    assert first.startswith(b"HTTP/1.1 200 OK")
+    assert peer.sent[len(first) :].startswith(b"HTTP/1.1 101 ")
+    assert (peer.let_through, peer.ends) == ([(ANYBODY, b"frames")], [])
 
 
-def test_a_head_that_comes_byte_by_byte_is_not_read_again_with_every_byte(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    looks = 0
-    read_head = http.read_head
+async def test_who_asks_for_the_end_gets_it_behind_the_answer() -> None:
+    peer = Peer()
+    peer.http.receive(memoryview(b"GET /none HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n" + READY))
+    peer.http.end()
 
-    def counted(data: bytearray) -> object:
-        nonlocal looks
-        looks += 1
-        return read_head(data)
-
-    monkeypatch.setattr(http_phase, "read_head", counted)
-    scene = Scene()
-    scene.send(*each(b"GET / HTTP/1.1\r\nx: " + b"y" * 5000))
-
-    assert looks == 2
-    assert steps(lambda: scene.send(b"y")) < 20
+    assert (peer.sent.count(b"HTTP/1.1 "), peer.sent[9:12], peer.ends) == (1, b"404", ["closed"])
 
 
-def test_a_full_server_names_the_limit() -> None:
-    data = no_room(LimitReached("connections", 3, name="connection.connections"))
+async def test_who_does_not_read_its_answers_is_ended() -> None:
+    """What it loses it can ask for again, and others need the memory."""
+    peer = Peer(full=True)
+    peer.http.receive(memoryview(READY * 2))
+    peer.http.end()
 
-    assert data.startswith(b"HTTP/1.1 503 ")
-    assert data.endswith(b"limit reached: connections (3)")
+    assert (peer.sent.count(b"HTTP/1.1 "), peer.ends) == (1, ["connection.output_bytes"])
+
+
+async def test_only_who_never_asked_anything_has_reached_a_limit_when_its_time_is_over() -> None:
+    silent, served = Peer(patience=0.0), Peer(patience=0.0)
+    served.http.receive(memoryview(READY))
+    await asyncio.sleep(0.01)
+
+    assert (silent.ends, served.ends) == (["connection.handshake_seconds"], ["aborted"])
