@@ -28,7 +28,7 @@ from .decoding import (
     decode_write_block,
     located,
 )
-from .handles import close_file, open_file, read_block, watch_missing, write_block
+from .files import close_file, open_file, read_block, watch_missing, write_block
 from .handshake import close, environment_info, environment_status, initialize, take_over
 from .http import request
 from .reading import list_processes, read, wait
