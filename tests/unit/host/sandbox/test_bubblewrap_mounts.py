@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from holdfast.host.sandbox.mounts import arguments, masks, pinned
+from holdfast.host.sandbox.bubblewrap import arguments, masks, pinned
 from holdfast.sandbox import Access, Rule, Rules
 
 READ, WRITE, DENY = Access.READ, Access.WRITE, Access.DENY
