@@ -5,8 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 from holdfast.model import Spec
-from holdfast.observe.audit import AuditLog
-from holdfast.observe.redact import Redaction
+from holdfast.observe.audit import AuditLog, Redaction
 from holdfast.principal import ANYBODY
 from holdfast.telemetry import Audit, AuditRecord
 

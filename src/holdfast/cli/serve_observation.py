@@ -136,8 +136,7 @@ def make_audit(arguments: argparse.Namespace, *, failed: Callable[[], None]) -> 
     if path is None:
         return None
     # Here: most servers have none.
-    from holdfast.observe.audit import AuditLog
-    from holdfast.observe.redact import Redaction
+    from holdfast.observe.audit import AuditLog, Redaction
 
     try:
         return AuditLog(path, Redaction(arguments.audit_redact), failed=failed)

@@ -19,8 +19,7 @@ from hypothesis import strategies as st
 
 from holdfast.errors import AuditFailed
 from holdfast.model import EnvironmentPolicy, Exit, Inherit, Kind, Outcome, Size, Spec, Usage
-from holdfast.observe.audit import AuditLog
-from holdfast.observe.redact import Redaction
+from holdfast.observe.audit import AuditLog, Redaction
 from holdfast.principal import Principal
 from holdfast.sandbox import Sandbox
 

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from holdfast.observe.redact import HIDDEN, SECRET_NAMES, Redaction
+from holdfast.observe.audit import HIDDEN, SECRET_NAMES, Redaction
 
 SECRET = "s3cr3t"
 H = HIDDEN
