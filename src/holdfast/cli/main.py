@@ -49,9 +49,9 @@ COMMANDS = {
         "run a program that ends with this command",
         runs_program=True,
     ),
-    "attach": Command("process_options:configure_attach", "attach:attach", "follow a process of a server"),
+    "attach": Command("process_options:configure_attach", "processes:attach", "follow a process of a server"),
     "ps": Command("process_options:configure_ps", "processes:ps", "show the processes of a server"),
-    "logs": Command("process_options:configure_logs", "attach:logs", "print what a process said"),
+    "logs": Command("process_options:configure_logs", "processes:logs", "print what a process said"),
     "wait": Command("process_options:configure_wait", "processes:wait", "wait for the end of processes"),
     "kill": Command(
         "process_options:configure_kill",

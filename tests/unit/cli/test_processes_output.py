@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from holdfast.api.host import local
 from holdfast.backend import Process
-from holdfast.cli.attach import LastLines, OutputPages
+from holdfast.cli.processes import LastLines, OutputPages
 from holdfast.model import Chunk, Gap, Page, Stream
 from tests.fakes.server import eventually_sync
 from tests.fakes.terminal import Call, holdfast
