@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 from holdfast import sync
-from holdfast.api.sync_files import OpenFile
+from holdfast.api.sync import OpenFile
 from holdfast.files import FileMetadata, Purpose, WalkTerms
 
 
