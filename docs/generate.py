@@ -20,10 +20,10 @@ from typing import TYPE_CHECKING, get_type_hints
 from holdfast import config
 from holdfast.cli.overview import parser_of_all
 from holdfast.cli.schema import CATALOGS, WRITERS
-from holdfast.schema.reference import Reference
 
 if TYPE_CHECKING:
     from docs.bounds import Bound
+    from docs.message_tables import Reference
 
 DOCS = Path(__file__).resolve().parent
 ROOT = DOCS.parent
@@ -341,6 +341,14 @@ def overview() -> str:
     return source_map.overview()
 
 
+def message_tables(endpoint: str) -> Reference:
+    """The methods, notifications and types of an endpoint."""
+    sys.path.insert(0, str(ROOT))  # This is run as a program, which knows its own folder only.
+    from docs.message_tables import Reference
+
+    return Reference(CATALOGS[endpoint])
+
+
 # Writing.
 
 PAGES: dict[str, Callable[[], dict[str, str]]] = {
@@ -349,10 +357,10 @@ PAGES: dict[str, Callable[[], dict[str, str]]] = {
     "docs/reference/telemetry.md": lambda: {"": telemetry()},
     "docs/reference/cli.md": lambda: {"": cli()},
     "docs/reference/python.md": lambda: {"": python()},
-    "docs/reference/exec.md": lambda: Reference(CATALOGS["exec"]).parts(),
+    "docs/reference/exec.md": lambda: message_tables("exec").parts(),
     "docs/reference/source.md": lambda: {"": source()},
     "ARCHITECTURE.md": lambda: {"words": words(), "folders": overview()},
-    "docs/reference/app.md": lambda: {"": Reference(CATALOGS["app"]).page()},
+    "docs/reference/app.md": lambda: {"": message_tables("app").page()},
 }
 """The parts of each page, by name.  Examples are parts of any page, and go by their paths."""
 

@@ -1,1 +1,1 @@
-"""Schemas and reference pages, written from the catalog of an endpoint (pure)."""
+"""Schemas, written from the catalog of an endpoint (pure)."""

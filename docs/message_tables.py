@@ -1,4 +1,4 @@
-"""An endpoint as the tables of its reference page, in Markdown (pure)."""
+"""An endpoint as the tables of its reference page, in Markdown."""
 
 from __future__ import annotations
 
@@ -9,8 +9,7 @@ from collections.abc import Iterable
 from msgspec import NODEFAULT
 
 from holdfast.dialects.dialect import Catalog, ListedMethod, Notice
-
-from .outline import (
+from holdfast.schema.outline import (
     Choice,
     Constant,
     Either,

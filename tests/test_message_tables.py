@@ -7,9 +7,9 @@ from dataclasses import replace
 
 import pytest
 
+from docs.message_tables import Reference, anchor
 from holdfast.cli.schema import CATALOGS
 from holdfast.dialects.dialect import Notice
-from holdfast.schema.reference import Reference, anchor
 from tests.fakes.catalog import CATALOG
 
 DRAW = """\
