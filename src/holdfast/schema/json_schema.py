@@ -10,24 +10,8 @@ from msgspec import NODEFAULT
 
 from holdfast.dialects.dialect import Catalog, ListedMethod, Notice
 
-from .outline import (
-    RANGES,
-    Choice,
-    Constant,
-    Either,
-    Entries,
-    Integer,
-    Items,
-    Kind,
-    Member,
-    NamedType,
-    Outline,
-    RecordType,
-    Simple,
-    Text,
-    plain,
-    published,
-)
+from . import outline as types
+from .outline import RANGES, Outline, plain, published
 
 Schema = dict[str, Any]
 
@@ -106,7 +90,8 @@ def _messages(catalog: Catalog) -> dict[str, Schema]:
 
 def _request(call: ListedMethod, key: Schema) -> Schema:
     trace = {"anyOf": [_ref(_HERE, "TraceContext"), {"type": "null"}]}
-    members = key | {"method": {"const": call.name}, "params": _params(call), "trace": trace}
+    params = NO_PARAMS if call.params is None else _ref(_HERE, published(call.params))
+    members = key | {"method": {"const": call.name}, "params": params, "trace": trace}
     optional = {"trace"} if call.params else {"trace", "params"}
     return {
         "title": call.name,
@@ -120,10 +105,6 @@ def _notification(notice: Notice, more: Schema) -> Schema:
     if notice.params is not None:
         members["params"] = _ref(_HERE, published(notice.params))
     return {"title": notice.name, "description": plain(notice.summary), **_object(members | more)}
-
-
-def _params(call: ListedMethod) -> Schema:
-    return NO_PARAMS if call.params is None else _ref(_HERE, published(call.params))
 
 
 def _stamp(catalog: Catalog) -> Schema:
@@ -144,17 +125,17 @@ def definitions(outline: Outline, place: str) -> dict[str, Schema]:
     return {name: _definition(each, place) for name, each in outline.types.items()}
 
 
-def _definition(each: RecordType | Choice, place: str) -> Schema:
+def _definition(each: types.RecordType | types.Choice, place: str) -> Schema:
     schema: Schema = {"title": each.name}
     if each.words:
         schema["description"] = each.words
-    if isinstance(each, Choice):
+    if isinstance(each, types.Choice):
         return schema | {"enum": list(each.values)}
     members = {member.name: member_schema(member, place) for member in each.members}
     return schema | _object(members, {member.name for member in each.members if not member.required})
 
 
-def member_schema(member: Member, place: str) -> Schema:
+def member_schema(member: types.Member, place: str) -> Schema:
     """What a member may be, what it means, what it is if it is left out."""
     schema = _kind(member.kind, place)
     if member.words:
@@ -164,32 +145,32 @@ def member_schema(member: Member, place: str) -> Schema:
     return schema
 
 
-def _kind(kind: Kind, place: str) -> Schema:
+def _kind(kind: types.Kind, place: str) -> Schema:
     match kind:
-        case Text(pattern=str(pattern)):
+        case types.Text(pattern=str(pattern)):
             return {"type": "string", "pattern": pattern}
-        case Text(base64=True):
+        case types.Text(base64=True):
             return {"type": "string", "contentEncoding": "base64"}
-        case Text():
+        case types.Text():
             return {"type": "string"}
-        case Integer(name=str(name)):
+        case types.Integer(name=str(name)):
             low, high = RANGES[name]
             return {"type": "integer", "minimum": low, "maximum": high}
-        case Integer():
+        case types.Integer():
             return {"type": "integer"}
-        case Constant(value=value):
+        case types.Constant(value=value):
             return {"const": value}
-        case NamedType(name=name):
+        case types.NamedType(name=name):
             return _ref(place, name)
-        case Items(item=item):
+        case types.Items(item=item):
             return {"type": "array", "items": _kind(item, place)}
-        case Entries(value=value):
+        case types.Entries(value=value):
             return {"type": "object", "additionalProperties": _kind(value, place)}
-        case Either(kinds=kinds):
+        case types.Either(kinds=kinds):
             return {"anyOf": [_kind(each, place) for each in kinds]}
-        case Simple.ANYTHING:
+        case types.Simple.ANYTHING:
             return {}
-        case Simple():
+        case types.Simple():
             return {"type": kind.value}
 
 
