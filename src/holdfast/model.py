@@ -341,5 +341,33 @@ class Listing:
     """Whether it outlives the client that asked for it."""
 
 
+# Text.  The locale of a server must not change what a child sees, so text is always UTF-8, and bytes that are
+# not UTF-8 are carried as lone surrogates.
+
+
+def to_bytes(text: str) -> bytes:
+    """Return the bytes of a variable, an argument or a path."""
+    return text.encode("utf-8", "surrogateescape")
+
+
+def to_text(data: bytes) -> str:
+    """Return the text that stands for the bytes of a variable, an argument or a path."""
+    return data.decode("utf-8", "surrogateescape")
+
+
+def utf8_size(text: str) -> int:
+    """Return the bytes of a text, as the kernel counts them, and as they are sent but for escapes of JSON."""
+    return len(text) if text.isascii() else len(text.encode("utf-8", "surrogatepass"))
+
+
+def is_unicode(text: str) -> bool:
+    """Whether it has no half of a character: those stand for bytes that are no text."""
+    try:
+        text.encode()
+    except UnicodeEncodeError:
+        return False
+    return True
+
+
 if not TYPE_CHECKING:
     __getattr__ = old_names(__name__, {"EnvPolicy": "EnvironmentPolicy", "Terms": "ProcessTerms"})

@@ -7,6 +7,7 @@ from ipaddress import AddressValueError, IPv4Address, IPv6Address
 from urllib.parse import unquote
 
 from .errors import BadHeader, BadUrl, HeaderFault
+from .model import is_unicode
 from .value import value
 
 
@@ -91,15 +92,6 @@ def check_value(name: str, value: str) -> None:
     """
     if _FOREIGN_IN_VALUE.search(value) or not is_unicode(value):
         raise BadHeader(name, HeaderFault.VALUE)
-
-
-def is_unicode(text: str) -> bool:
-    """Whether it has no half of a character: those stand for bytes that are no text."""
-    try:
-        text.encode()
-    except UnicodeEncodeError:
-        return False
-    return True
 
 
 # URLs, as browsers and the reference read them: forgiving in form, strict about the host.

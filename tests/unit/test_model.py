@@ -21,6 +21,10 @@ from holdfast.model import (
     Spec,
     Stream,
     WriteStatus,
+    is_unicode,
+    to_bytes,
+    to_text,
+    utf8_size,
 )
 
 
@@ -86,3 +90,29 @@ def test_a_state_is_a_word_for_programs_that_compare_print_or_write_it() -> None
         '"running"',
     )
     assert [str(each) for each in ProcessState] == ["starting", "running", "exited", "closed"]
+
+
+# Text and bytes.
+
+
+@pytest.mark.parametrize("data", [b"", b"plain", "ü€😀".encode(), b"\xff\xfe", b"a\x80b", bytes(range(256))])
+def test_any_bytes_survive_the_way_to_text_and_back(data: bytes) -> None:
+    """A file name or variable that is not UTF-8 must reach the child as it was."""
+    assert to_bytes(to_text(data)) == data
+
+
+def test_text_is_utf_8_whatever_the_locale() -> None:
+    """Two servers with different locales give the same child the same bytes."""
+    assert to_bytes("é") == b"\xc3\xa9"
+    assert to_text(b"\xc3\xa9") == "é"
+
+
+def test_bytes_that_are_not_utf_8_become_lone_surrogates() -> None:
+    """The form that Python's own interfaces to the operating system understand."""
+    assert to_text(b"a\xff") == "a\udcff"
+
+
+@pytest.mark.parametrize("text", ["", "plain", "ü€😀", "a\udcff", "\ud800"])
+def test_a_text_is_as_long_as_its_bytes_and_unicode_unless_a_part_of_it_stands_for_bytes(text: str) -> None:
+    assert utf8_size(text) == len(text.encode("utf-8", "surrogatepass"))
+    assert is_unicode(text) is not any("\ud800" <= each <= "\udfff" for each in text)

@@ -14,12 +14,12 @@ from typing import TypeVar
 from holdfast.config import FileLimits, SandboxLimits
 from holdfast.errors import FileFailed, Forbidden
 from holdfast.files import DirEntry, FileMetadata, OpenFile, Purpose, Walk, WalkTerms, watch_callback
-from holdfast.host.environ import to_bytes, to_text
 from holdfast.host.files import content, making, trees
 from holdfast.host.files import watch as watch_plans
 from holdfast.host.files.resolver import Resolver
 from holdfast.host.files.watch import APPEARS, IN_IGNORED, IN_Q_OVERFLOW, Event, Inotify, Plan
 from holdfast.host.sandbox.rules import PolicySearch, enclosed, resolve
+from holdfast.model import to_bytes, to_text
 from holdfast.poller import Poller
 from holdfast.principal import is_below
 from holdfast.sandbox import Rules, Sandbox

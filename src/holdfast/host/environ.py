@@ -1,4 +1,4 @@
-"""The environment of a child, computed from a policy, and the bytes that its text stands for (pure)."""
+"""The environment of a child, computed from a policy (pure)."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from collections.abc import Iterable, Mapping
 
 from holdfast.config import EnvironmentLimits
 from holdfast.errors import LimitReached
-from holdfast.model import EnvironmentPolicy, Inherit
+from holdfast.model import EnvironmentPolicy, Inherit, utf8_size
 from holdfast.principal import variable_name, wildcards
 from holdfast.value import value
 from holdfast.wildcards import Wildcards
@@ -39,10 +39,10 @@ _SERVER_ONLY = frozenset(("CODEX_EXEC_SERVER_EXIT_ON_STDIN_CLOSE",))
 """Variables with which the program that starts the server configures it."""
 
 AT_ONCE = 4096
-"""Characters that may be compared with patterns on the event loop, which takes about a millisecond.
+"""Characters that are compared with patterns on the event loop, in about a millisecond; threads take more."""
 
-A thread compares more than that.
-"""
+size = utf8_size
+"""The bytes of an argument or a name, as the kernel counts them."""
 
 _KEPT = 64
 """Selections that are cached for the next start with the same policy."""
@@ -75,11 +75,6 @@ def check(
         raise LimitReached(
             "bytes of the names of variables", limits.name_bytes, name="environment.name_bytes"
         )
-
-
-def size(text: str) -> int:
-    """Return the bytes of an argument or a name, as the kernel counts them."""
-    return len(text) if text.isascii() else len(text.encode("utf-8", "surrogatepass"))
 
 
 @value
@@ -182,17 +177,3 @@ class Environment:
 def _key(policy: EnvironmentPolicy) -> object:
     """Return the parts of a policy that decide what is inherited; what it sets is not among them."""
     return policy.inherit, policy.ignore_default_excludes, policy.exclude, policy.include_only
-
-
-# Text and bytes.  The locale of the server must not change what a child sees, so text is always UTF-8, and
-# bytes that are not UTF-8 are carried as lone surrogates.
-
-
-def to_bytes(text: str) -> bytes:
-    """Return the bytes of a variable, an argument or a path."""
-    return text.encode("utf-8", "surrogateescape")
-
-
-def to_text(data: bytes) -> str:
-    """Return the text that stands for the bytes of a variable, an argument or a path."""
-    return data.decode("utf-8", "surrogateescape")

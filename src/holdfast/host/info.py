@@ -7,9 +7,8 @@ import os
 import pwd
 
 from holdfast import __version__
-from holdfast.model import HostInfo
+from holdfast.model import HostInfo, to_text
 
-from .environ import to_text
 from .spawn import login_shell
 
 

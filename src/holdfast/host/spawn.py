@@ -15,13 +15,13 @@ from functools import cache, partial
 from typing import TYPE_CHECKING
 
 from holdfast.errors import Fault, HostUnfit, ProgramSearch, SpawnFailed
-from holdfast.model import UNLIMITED, Limits, Size, Spec, Stream
+from holdfast.model import UNLIMITED, Limits, Size, Spec, Stream, to_bytes
 from holdfast.reports import NO_LIMITS, EnforcedLimits, News, Report
 from holdfast.sandbox import Guarantees
 from holdfast.value import replace
 
 from .child import ShimChild
-from .environ import Environment, to_bytes
+from .environ import Environment
 from .limits import Group, Groups, resource_limits
 from .orders import StartOrder, StartStage, StateReport, stage_of
 from .outliving import Holding, HostFacts, files_of, places_of, unexplained

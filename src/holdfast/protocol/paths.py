@@ -12,6 +12,7 @@ import re
 from urllib.parse import unquote_to_bytes
 
 from holdfast.errors import BadRequest, LimitReached
+from holdfast.model import utf8_size
 from holdfast.value import value
 
 _SCHEME = re.compile(r"([A-Za-z][A-Za-z0-9+.-]*):(.*)", re.DOTALL)
@@ -154,11 +155,6 @@ def path_of(uri: str) -> str:
         raise BadRequest(f"{uri!r} is no path of the server's host", field="path")
     # Not ``parse``, which forgives what people write: a server writes what it means.
     return unquote_to_bytes(uri.removeprefix("file://")).decode("utf-8", "surrogateescape")
-
-
-def utf8_size(text: str) -> int:
-    """Bytes of a text on the wire, without the escapes of JSON."""
-    return len(text) if text.isascii() else len(text.encode("utf-8", "surrogatepass"))
 
 
 def printable(text: str) -> str:

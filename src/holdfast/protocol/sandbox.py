@@ -14,10 +14,10 @@ from msgspec import UNSET, Meta, UnsetType
 from holdfast import sandbox as model
 from holdfast.config import SandboxLimits
 from holdfast.errors import BadRequest, LimitReached
-from holdfast.web import is_unicode
+from holdfast.model import is_unicode, utf8_size
 
 from . import paths
-from .paths import uri_of, utf8_size
+from .paths import uri_of
 from .shapes import Params, PathText, checked, within_u64
 
 

@@ -10,7 +10,7 @@ import pytest
 
 from holdfast.config import EnvironmentLimits
 from holdfast.errors import LimitReached
-from holdfast.host.environ import CORE, NEVER_INHERITED, Environment, check, to_bytes, to_text
+from holdfast.host.environ import CORE, NEVER_INHERITED, Environment, check
 from holdfast.model import EnvironmentPolicy, Inherit
 
 OWN = {"PATH": "/bin", "HOME": "/root", "TERM": "xterm", "LC_TIME": "C", "API_KEY": "k", "EDITOR": "ed"}
@@ -367,23 +367,3 @@ def test_what_one_may_inherit_says_nothing_about_the_next() -> None:
 @pytest.mark.parametrize("name", ["", "_LOGS", "_METRICS", "_TRACES"])
 def test_what_the_server_shows_to_collectors_is_its_own(name: str) -> None:
     assert f"OTEL_EXPORTER_OTLP{name}_HEADERS" in NEVER_INHERITED
-
-
-# Text and bytes.
-
-
-@pytest.mark.parametrize("data", [b"", b"plain", "ü€😀".encode(), b"\xff\xfe", b"a\x80b", bytes(range(256))])
-def test_any_bytes_survive_the_way_to_text_and_back(data: bytes) -> None:
-    """A file name or variable that is not UTF-8 must reach the child as it was."""
-    assert to_bytes(to_text(data)) == data
-
-
-def test_text_is_utf_8_whatever_the_locale() -> None:
-    """Two servers with different locales give the same child the same bytes."""
-    assert to_bytes("é") == b"\xc3\xa9"
-    assert to_text(b"\xc3\xa9") == "é"
-
-
-def test_bytes_that_are_not_utf_8_become_lone_surrogates() -> None:
-    """The form that Python's own interfaces to the operating system understand."""
-    assert to_text(b"a\xff") == "a\udcff"

@@ -26,9 +26,8 @@ from holdfast.config import AppLimits
 from holdfast.dialects.dialect import Client, Method, WireError
 from holdfast.dialects.scope import Scope, Starting, Strays
 from holdfast.errors import HoldfastError, LimitReached, OutOfTurn
-from holdfast.model import Chunk, Exit, Kind, Leftovers, Stream
+from holdfast.model import Chunk, Exit, Kind, Leftovers, Stream, utf8_size
 from holdfast.protocol.app import AppCapabilities, AppInitializeParams, AppInitializeResult, ClientInfo
-from holdfast.protocol.paths import utf8_size
 from holdfast.protocol.shapes import Shape
 from holdfast.wire import jsonrpc
 from holdfast.wire.jsonrpc import Notification, Response

@@ -11,10 +11,10 @@ import msgspec
 
 from holdfast.errors import FileRefused
 from holdfast.files import MOST_MISSING, MOST_MISSING_BYTES
+from holdfast.model import utf8_size
 from holdfast.protocol import base64, paths
 from holdfast.protocol.files import WatchMissingParams, WriteBlockParams
 from holdfast.protocol.http import HttpRequestParams
-from holdfast.protocol.paths import utf8_size
 from holdfast.protocol.processes import WriteParams
 from holdfast.protocol.shapes import Shape, decoded
 from holdfast.protocol.start import StartParams

@@ -20,7 +20,7 @@ import stat
 from collections.abc import Iterator
 
 from holdfast.errors import FileRefused
-from holdfast.host.environ import to_text
+from holdfast.model import to_text
 from holdfast.sandbox import Access, Rules
 from holdfast.value import value
 

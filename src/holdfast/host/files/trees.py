@@ -13,7 +13,7 @@ from itertools import islice
 
 from holdfast.errors import FileRefused, FileUnsupported, TooManyEntries
 from holdfast.files import DirEntry, Walk, WalkEntry, WalkError, WalkTerms
-from holdfast.host.environ import to_text
+from holdfast.model import to_text
 from holdfast.sandbox import Access
 from holdfast.value import record
 
