@@ -15,7 +15,7 @@ from .value import value
 
 if TYPE_CHECKING:
     from .files import Files
-    from .web import HttpRequest
+    from .model import HttpRequest
 
 
 class Watcher(Protocol):

@@ -341,6 +341,32 @@ class Listing:
     """Whether it outlives the client that asked for it."""
 
 
+@value
+class HttpHeader:
+    """A header of a request."""
+
+    name: str
+    value: str
+    variable: str | None = None
+    """A variable of the server whose value is put behind ``value``; the client need not know it."""
+
+
+@value
+class HttpRequest:
+    """What to ask of whom."""
+
+    method: str
+    url: str
+    """As ``web.parse_url`` gives it."""
+    headers: tuple[HttpHeader, ...] = ()
+    """Sent in this order, repeats included."""
+    body: bytes = b""
+    timeout: float | None = None
+    """Seconds for the whole exchange, the body of the response included; None is no limit."""
+    follow: bool = True
+    """Whether redirects are followed, or are the response."""
+
+
 # Text.  The locale of a server must not change what a child sees, so text is always UTF-8, and bytes that are
 # not UTF-8 are carried as lone surrogates.
 

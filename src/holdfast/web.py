@@ -1,4 +1,4 @@
-"""HTTP requests as values, and the rules that need no network (pure)."""
+"""The rules of HTTP requests that need no network: headers and URLs (pure)."""
 
 from __future__ import annotations
 
@@ -7,35 +7,7 @@ from ipaddress import AddressValueError, IPv4Address, IPv6Address
 from urllib.parse import unquote
 
 from .errors import BadHeader, BadUrl, HeaderFault
-from .model import is_unicode
-from .value import value
-
-
-@value
-class HttpHeader:
-    """A header of a request."""
-
-    name: str
-    value: str
-    variable: str | None = None
-    """A variable of the server whose value is put behind ``value``; the client need not know it."""
-
-
-@value
-class HttpRequest:
-    """What to ask of whom."""
-
-    method: str
-    url: str
-    """As ``parse_url`` gives it."""
-    headers: tuple[HttpHeader, ...] = ()
-    """Sent in this order, repeats included."""
-    body: bytes = b""
-    timeout: float | None = None
-    """Seconds for the whole exchange, the body of the response included; None is no limit."""
-    follow: bool = True
-    """Whether redirects are followed, or are the response."""
-
+from .model import HttpHeader, is_unicode
 
 FORBIDDEN_VARIABLES = frozenset(
     (

@@ -24,6 +24,7 @@ from holdfast.model import (
     Ended,
     Exit,
     HostInfo,
+    HttpRequest,
     Kind,
     Leftovers,
     Outcome,
@@ -34,7 +35,6 @@ from holdfast.model import (
     WriteStatus,
 )
 from holdfast.principal import ANYBODY, Principal
-from holdfast.web import HttpRequest
 from holdfast.wire.jsonrpc import Id
 
 HOST = HostInfo(  # noqa: S604  (the path of a shell, and no call of one)

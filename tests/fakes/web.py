@@ -14,7 +14,7 @@ import pytest
 from holdfast.config import HttpLimits
 from holdfast.engine.http import HostHttp, HostResponse
 from holdfast.errors import HttpFailed
-from holdfast.web import HttpHeader, HttpRequest
+from holdfast.model import HttpHeader, HttpRequest
 from tests.fakes.server import PATIENCE, eventually
 
 HI = b"HTTP/1.1 200 OK\r\ncontent-length: 2\r\n\r\nhi"

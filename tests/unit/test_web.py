@@ -1,13 +1,13 @@
-"""HTTP requests as values: URLs as browsers read them, headers that may be sent."""
+"""HTTP requests: URLs as browsers read them, headers that may be sent."""
 
 from __future__ import annotations
 
 import pytest
 
 from holdfast.errors import BadHeader, BadUrl, HeaderFault
+from holdfast.model import HttpHeader
 from holdfast.web import (
     FORBIDDEN_VARIABLES,
-    HttpHeader,
     check_header,
     check_value,
     is_token,

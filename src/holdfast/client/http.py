@@ -25,6 +25,7 @@ import msgspec
 
 from holdfast.config import MIB
 from holdfast.errors import BadRequest, HoldfastError, HttpFailed, HttpFault, LinkLost
+from holdfast.model import HttpRequest
 from holdfast.protocol import base64
 from holdfast.protocol.http import (
     HTTP_REQUEST,
@@ -34,7 +35,6 @@ from holdfast.protocol.http import (
     RequestHeader,
 )
 from holdfast.protocol.shapes import reader
-from holdfast.web import HttpRequest
 
 from .calls import Answer
 from .link import Link

@@ -28,7 +28,7 @@ from .process import LocalProcess
 from .ring import Budget, Share
 
 if TYPE_CHECKING:
-    from holdfast.web import HttpRequest
+    from holdfast.model import HttpRequest
 
     from .files import LocalFiles
     from .http import HostHttp, HostResponse

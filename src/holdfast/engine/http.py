@@ -20,9 +20,9 @@ from urllib.parse import urlsplit
 
 from holdfast.config import HttpLimits
 from holdfast.errors import BadHeader, BadUrl, HeaderFault, HttpFailed, HttpFault, LimitReached
-from holdfast.model import is_unicode
+from holdfast.model import HttpHeader, HttpRequest, is_unicode
 from holdfast.value import replace
-from holdfast.web import HttpHeader, HttpRequest, check_value, parse_url, scheme_of
+from holdfast.web import check_value, parse_url, scheme_of
 
 if TYPE_CHECKING:
     import httpx

@@ -10,7 +10,7 @@ from typing import Any
 from holdfast.client.process import RemoteProcess
 from holdfast.client.remote import RemoteBackend
 from holdfast.errors import HoldfastError, OutputGap
-from holdfast.model import Chunk, Exit, Stream
+from holdfast.model import Chunk, Exit, HttpRequest, Stream
 from holdfast.protocol.files import GetMetadataResult, MissingChanged, ReadFileResult
 from holdfast.protocol.http import HttpBodyDelta, HttpRequestResult
 from holdfast.protocol.processes import (
@@ -21,7 +21,6 @@ from holdfast.protocol.processes import (
     WaitResult,
     WriteResult,
 )
-from holdfast.web import HttpRequest
 from holdfast.wire.jsonrpc import ErrorBody
 
 from .draw import Draw

@@ -21,7 +21,7 @@ from holdfast.errors import (
     LinkLost,
     OutcomeUnknown,
 )
-from holdfast.web import HttpHeader, HttpRequest
+from holdfast.model import HttpHeader, HttpRequest
 from tests.fakes.peer import Message, Peer, Talk, peer
 from tests.fakes.remote import background, far
 from tests.fakes.server import eventually, inside

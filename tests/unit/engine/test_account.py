@@ -15,11 +15,10 @@ from holdfast.engine.local import LocalBackend
 from holdfast.engine.process import LocalProcess
 from holdfast.engine.ring import PIECE
 from holdfast.errors import AuditFailed, Forbidden, HttpFailed, LimitReached, SpawnFailed
-from holdfast.model import EnvironmentPolicy, Exit, Inherit, Spec
+from holdfast.model import EnvironmentPolicy, Exit, HttpHeader, HttpRequest, Inherit, Spec
 from holdfast.principal import ANYBODY, Grant, Principal
 from holdfast.telemetry import Audit
 from holdfast.value import replace
-from holdfast.web import HttpHeader, HttpRequest
 from tests.fakes.gate import Gate
 from tests.fakes.process import command, eventually, sh
 from tests.fakes.recorder import finished, record

@@ -15,7 +15,7 @@ import pytest
 
 from holdfast.engine.http import HostHttp
 from holdfast.errors import BadHeader, HeaderFault, HttpFault
-from holdfast.web import HttpHeader, HttpRequest
+from holdfast.model import HttpHeader, HttpRequest
 from tests.fakes.server import eventually
 from tests.fakes.web import (
     HI,

@@ -15,7 +15,7 @@ import pytest
 from holdfast.config import HttpLimits
 from holdfast.engine.http import HostHttp, Message, Network
 from holdfast.errors import BadUrl, HttpFailed, HttpFault, LimitReached
-from holdfast.web import HttpHeader, HttpRequest
+from holdfast.model import HttpHeader, HttpRequest
 from tests.fakes.server import PATIENCE, eventually
 from tests.fakes.web import (
     Visit,

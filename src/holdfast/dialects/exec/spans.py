@@ -8,9 +8,9 @@ from typing import Any
 from urllib.parse import urlsplit
 
 from holdfast.errors import HoldfastError, HttpFailed, HttpFault
+from holdfast.model import HttpRequest
 from holdfast.protocol.sandbox import Disabled
 from holdfast.tracing import HTTP_REQUEST, LONGEST, Span, Value, begin, current
-from holdfast.web import HttpRequest
 
 Handle = Callable[[Any, Any], Coroutine[Any, Any, Any]]
 

@@ -10,7 +10,7 @@ import pytest
 from holdfast.dialects.exec.methods import METHODS
 from holdfast.dialects.exec.spans import HttpSpan, in_span, span_name
 from holdfast.errors import HttpFailed, HttpFault, LimitReached
-from holdfast.web import HttpRequest
+from holdfast.model import HttpRequest
 from tests.fakes.tracing import traced
 
 ASKED = HttpRequest("GET", "https://example.org/x?secret=1")
