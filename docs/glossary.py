@@ -51,7 +51,7 @@ WORDS = {
     "order": "dialects/app/order.py Order",
     "cap": "dialects/app/output.py Capped",
     "drain": "dialects/app/output.py Drain",
-    "family": "dialects/app/family.py Family",
+    "family": "dialects/app/order.py Family",
     "connection": "server/connection.py Connection",
     "channel": "server/channel.py Channel",
     "send queue": "server/channel.py SendQueue",

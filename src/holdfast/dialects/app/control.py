@@ -22,7 +22,7 @@ from holdfast.protocol.shapes import Nothing
 from . import order
 from .conversation import AppConversation, Run
 from .explain import Declined
-from .family import Family
+from .order import Family
 
 
 def write(

@@ -33,8 +33,7 @@ from holdfast.wire import jsonrpc
 from holdfast.wire.jsonrpc import Notification, Response
 
 from .explain import Declined, explain
-from .family import COMMAND, PROCESS, Family
-from .order import Terms
+from .order import COMMAND, PROCESS, Family, Terms
 from .output import Capped, Drain, OutputRoom
 
 _encode = msgspec.json.Encoder().encode

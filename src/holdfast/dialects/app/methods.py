@@ -29,7 +29,7 @@ from holdfast.protocol.shapes import Signature
 
 from .control import kill, resize, write
 from .conversation import AppConversation, AppEndpoint
-from .family import COMMAND, PROCESS, Family
+from .order import COMMAND, PROCESS, Family
 from .starting import execute, spawn
 
 P = TypeVar("P")

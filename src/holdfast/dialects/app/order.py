@@ -1,4 +1,4 @@
-"""What a request to start something comes to: a process, its terms and what it may do (pure).
+"""What a request of either family to start something comes to: a process, its terms, its sandbox (pure).
 
 The order of the checks is part of the protocol: it decides which of several
 mistakes is told.
@@ -6,7 +6,11 @@ mistakes is told.
 
 from __future__ import annotations
 
+import json
 import os.path
+from collections.abc import Callable
+from functools import partial
+from typing import Any
 
 from msgspec import UNSET
 
@@ -26,9 +30,92 @@ from holdfast.protocol.app import (
 from holdfast.protocol.sandbox import NetworkAccess
 from holdfast.sandbox import Access, Named, Sandbox, SandboxEntry, Where
 from holdfast.value import replace, value
+from holdfast.wire.serde import quote
 
 from .explain import Declined
-from .family import COMMAND, PROCESS, Family
+
+# The two families of methods, and how each speaks of its processes.
+
+
+@value
+class Family:
+    """The words that differ between ``process/...`` and ``command/exec...``."""
+
+    start: str
+    """The method that starts one."""
+    write: str
+    """The method that writes to its stdin."""
+    noun: str
+    """What it is called when it runs."""
+    thing: str
+    """What it is called while it is started."""
+    key: str
+    """What its name is called."""
+    field: str
+    """The member of params that holds its name."""
+    delta: str
+    """The method of the notifications of its output."""
+    quote: Callable[[str], str]
+    """How its name is put in quotes."""
+
+    def name(self, params: Any) -> str | None:
+        """The process that a request is about."""
+        name: str | None = getattr(params, self.field)
+        return name
+
+    def unknown(self, name: str) -> str:
+        return f"no active {self.noun} for {self.key} {self.quote(name)}"
+
+    def over(self, name: str) -> str:
+        return f"{self.noun} {self.quote(name)} is no longer running"
+
+    def no_stdin(self) -> str:
+        return f"stdin streaming is not enabled for this {self.noun}"
+
+    def taken(self, name: str) -> str:
+        scope = "" if self.noun in self.key else f"{self.noun} "
+        return f"duplicate active {scope}{self.key}: {self.quote(name)}"
+
+    def no_size(self) -> str:
+        return f"{self.noun} size rows and cols must be greater than 0"
+
+    def size_without_terminal(self) -> str:
+        return f"{self.start} size requires tty: true"
+
+    def negative_timeout(self, value: int) -> str:
+        return f"{self.start} timeoutMs must be non-negative, got {value}"
+
+    def nothing_to_write(self) -> str:
+        return f"{self.write} requires deltaBase64 or closeStdin"
+
+    def not_started(self, reason: str) -> str:
+        return f"failed to spawn {self.thing}: {reason}"
+
+
+PROCESS = Family(
+    start="process/spawn",
+    write="process/writeStdin",
+    noun="process",
+    thing="process",
+    key="process handle",
+    field="process_handle",
+    delta="process/outputDelta",
+    quote=quote,
+)
+
+COMMAND = Family(
+    start="command/exec",
+    write="command/exec/write",
+    noun="command/exec",
+    thing="command",
+    key="process id",
+    field="process_id",
+    delta="command/exec/outputDelta",
+    quote=partial(json.dumps, ensure_ascii=False),
+)
+
+
+# What a command may do.
 
 _READ_ALL = SandboxEntry(Named(Where.ROOT), Access.READ)
 _ROOTS = SandboxEntry(Named(Where.PROJECT_ROOTS), Access.WRITE)
@@ -89,6 +176,8 @@ def _sandbox(policy: SandboxPolicy, cwd: str, root: str) -> tuple[Sandbox | None
         case _:
             return None, True
 
+
+# What to start.
 
 _DEFAULT_CAP = 1 << 20
 _DEFAULT_TIMEOUT = 10_000

@@ -21,8 +21,7 @@ from holdfast.protocol.shapes import Nothing, camel
 from . import order, results
 from .conversation import AppConversation, Run, around
 from .explain import Declined, Failed
-from .family import COMMAND, PROCESS, Family
-from .order import Order
+from .order import COMMAND, PROCESS, Family, Order
 
 _encode = msgspec.json.Encoder().encode
 

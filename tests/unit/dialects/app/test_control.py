@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from holdfast.dialects.app.explain import explain
-from holdfast.dialects.app.family import COMMAND, PROCESS, Family
+from holdfast.dialects.app.order import COMMAND, PROCESS, Family
 from holdfast.errors import HoldfastError
 from holdfast.model import Leftovers, Size, WriteStatus
 from tests.fakes.app_talk import AppTalk, Pipes, ready

@@ -9,8 +9,8 @@ import pytest
 from holdfast.config import AppLimits
 from holdfast.dialects.app.conversation import AppConversation, AppEndpoint
 from holdfast.dialects.app.explain import explain
-from holdfast.dialects.app.family import COMMAND, PROCESS
 from holdfast.dialects.app.methods import METHODS
+from holdfast.dialects.app.order import COMMAND, PROCESS
 from holdfast.dialects.dialect import Conversation, WireError
 from holdfast.errors import HoldfastError, UnknownMethod
 from holdfast.model import Leftovers

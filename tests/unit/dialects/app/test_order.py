@@ -9,8 +9,7 @@ import pytest
 from holdfast.config import AppLimits
 from holdfast.dialects.app import order
 from holdfast.dialects.app.explain import explain
-from holdfast.dialects.app.family import COMMAND, PROCESS, Family
-from holdfast.dialects.app.order import Order, Terms
+from holdfast.dialects.app.order import COMMAND, PROCESS, Family, Order, Terms
 from holdfast.errors import Refused
 from holdfast.model import EnvironmentPolicy, Inherit, ProcessTerms, Size, Spec
 from holdfast.protocol import app as m

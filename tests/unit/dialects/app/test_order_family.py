@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from holdfast.dialects.app.family import COMMAND, PROCESS
+from holdfast.dialects.app.order import COMMAND, PROCESS
 from holdfast.protocol import app as m
 
 
