@@ -25,10 +25,10 @@ from holdfast.value import value
 
 from . import terminal
 from .explain import code_of, command, remark
-from .keys import KeyScanner
 from .report import ExitCode, say
 from .show import chunk_document, json_line, outcome_document, usage_document
 from .streams import DescriptorReader, DescriptorWriter
+from .terminal import KeyScanner
 
 _AGAIN = 2.0
 """Seconds within which a second ^C means that the first was not enough."""

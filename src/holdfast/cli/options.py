@@ -11,9 +11,9 @@ import os
 import sys
 from typing import NoReturn
 
-from .keys import DEFAULT_DETACH_KEYS, detach_keys
 from .quantities import duration
 from .report import ExitCode, plain
+from .terminal import DEFAULT_DETACH_KEYS, detach_keys
 
 
 class HelpFormatter(argparse.RawDescriptionHelpFormatter):

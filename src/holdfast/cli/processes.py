@@ -19,7 +19,6 @@ from holdfast.model import Chunk, Exit, Listing, ProcessState, Size, WriteStatus
 
 from .explain import code_of, explain, remark, signal_name
 from .follow import Manner, OutputSink, follow
-from .keys import DEFAULT_DETACH_KEYS, detach_keys
 from .options import wants_json
 from .report import ExitCode, Failure, in_colour, is_terminal_stream, paint, say, tell, tell_names
 from .show import (
@@ -34,7 +33,7 @@ from .show import (
 )
 from .streams import DescriptorReader, is_given
 from .target import find, perform
-from .terminal import is_terminal, screen_size
+from .terminal import DEFAULT_DETACH_KEYS, detach_keys, is_terminal, screen_size
 
 # attach and logs.
 

@@ -14,14 +14,13 @@ from holdfast.api.options import INHERIT
 from holdfast.model import Limits, Size
 
 from .follow import Manner, follow
-from .keys import DEFAULT_DETACH_KEYS, detach_keys
 from .options import wants_json
 from .process_options import variables
 from .report import Failure, tell_names
 from .show import tell_json
 from .streams import is_given
 from .target import perform, url_of
-from .terminal import is_terminal, screen_size
+from .terminal import DEFAULT_DETACH_KEYS, detach_keys, is_terminal, screen_size
 
 _LONGEST_NAME = 200
 """Characters.  Nobody types a longer name, and it would fill every list."""
