@@ -76,7 +76,7 @@ COMMANDS = {
     ),
     "completion": Command(
         "options:configure_completion",
-        "completion:completion",
+        "overview:completion",
         "print a script that completes for a shell",
     ),
     "version": Command("options:configure_version", "overview:version", "print the version"),

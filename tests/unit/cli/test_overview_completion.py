@@ -9,9 +9,8 @@ from pathlib import Path
 
 import pytest
 
-from holdfast.cli.completion import commands_of, script
 from holdfast.cli.main import COMMANDS
-from holdfast.cli.overview import parser_of_all
+from holdfast.cli.overview import commands_of, parser_of_all, script
 from tests.fakes.terminal import Call, Person
 
 SHELLS = ("bash", "zsh", "fish")

@@ -12,8 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from holdfast.cli.completion import script
-from holdfast.cli.overview import parser_of_all
+from holdfast.cli.overview import parser_of_all, script
 from tests.fakes.server import program_at
 from tests.fakes.terminal import Call, Person
 
