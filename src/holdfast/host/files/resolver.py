@@ -24,16 +24,19 @@ from holdfast.model import to_text
 from holdfast.sandbox import Access, Rules
 from holdfast.value import value
 
-from . import procfs
 from .paths import (
     MOST_LINKS,
     check_length,
     failure,
+    is_memory,
+    is_procfs,
+    is_visible,
     join,
     may_follow,
     may_write,
     open_beneath,
     open_path,
+    procfs_names,
     real_path,
     split,
     visible,
@@ -124,10 +127,10 @@ class Resolver:
         """Raise unless the rules allow ``need`` at the place of an open file."""
         if self._rules is None:
             return
-        if not procfs.is_visible(fd):
+        if not is_visible(fd):
             raise failure(errno.ENOENT)
         self.check(real_path(fd), need)
-        if need > Access.READ and procfs.is_procfs(fd):
+        if need > Access.READ and is_procfs(fd):
             raise failure(errno.EROFS)
 
     def _hide(self, path: bytes) -> None:
@@ -265,7 +268,7 @@ class Resolver:
 
     def reopen(self, fd: int, flags: int) -> int:
         """Open the file that a descriptor of ``find`` stands for.  Never waits for the far end of a pipe."""
-        if procfs.is_memory(fd):
+        if is_memory(fd):
             raise failure(errno.EACCES)
         flags |= os.O_NONBLOCK | os.O_NOCTTY | os.O_CLOEXEC
         return os.open(b"/proc/self/fd/%d" % fd, flags)
@@ -323,7 +326,7 @@ class Resolver:
         facts = os.fstat(found)
         try:
             if stat.S_ISLNK(facts.st_mode) and self.follow:
-                if not procfs.is_procfs(found):
+                if not is_procfs(found):
                     return os.dup(found), True
                 # A link of procfs leads to an open file.  Its text may look like a path, but is none.
                 self.inspect(found)
@@ -375,7 +378,7 @@ class Resolver:
 
 def _check_name(directory: int, name: bytes) -> bool:
     """Raise if a name belongs to a process.  Return whether the directory is on procfs."""
-    names = procfs.has_only(directory)
+    names = procfs_names(directory)
     if names is not None and name not in names:
         raise failure(errno.ENOENT)
     return names is not None

@@ -17,10 +17,9 @@ from holdfast.model import to_text
 from holdfast.sandbox import Access
 from holdfast.value import record
 
-from . import procfs
 from .content import write_all
 from .making import make_all, make_one
-from .paths import check_length, failure, future_path, join, opened_beneath, real_path
+from .paths import check_length, failure, future_path, join, opened_beneath, procfs_names, real_path
 from .resolver import Resolver, Spot
 
 _LISTED = os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC
@@ -66,7 +65,7 @@ def items(resolver: Resolver, path: bytes) -> Iterator[Item]:
         fd = os.open(b".", _LISTED, dir_fd=found)
     try:
         real = real_path(fd) if resolver.ruled else b""
-        names = procfs.has_only(fd) if resolver.ruled else None
+        names = procfs_names(fd) if resolver.ruled else None
         with os.scandir(fd) as scan:
             for entry in scan:
                 if names is not None and os.fsencode(entry.name) not in names:

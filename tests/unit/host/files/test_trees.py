@@ -10,7 +10,7 @@ import pytest
 
 from holdfast.errors import TooManyEntries
 from holdfast.files import DirEntry, Walk, WalkEntry, WalkTerms
-from holdfast.host.files import procfs, trees
+from holdfast.host.files import paths, trees
 from holdfast.host.files.resolver import Resolver
 from holdfast.sandbox import Access
 from tests.fakes.rules import raw, ruled
@@ -42,7 +42,7 @@ def test_with_rules_no_process_is_listed_and_nothing_else_that_is_private() -> N
     found = {entry.name for entry in trees.listed(resolver, b"/proc", limit=10_000)}
     walk = trees.walk(resolver, b"/proc", TERMS)
 
-    assert found == {os.fsdecode(name) for name in procfs.READABLE}
+    assert found == {os.fsdecode(name) for name in paths.PROCFS_READABLE}
     assert {entry.path for entry in walk.entries} == {f"/proc/{name}" for name in found}
     assert str(os.getpid()) in {entry.name for entry in trees.listed(ANY, b"/proc", limit=100_000)}
 

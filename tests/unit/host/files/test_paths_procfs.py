@@ -13,7 +13,7 @@ from pathlib import Path
 
 import pytest
 
-from holdfast.host.files import procfs
+from holdfast.host.files import paths
 
 SELF = str(os.getpid())
 
@@ -46,14 +46,14 @@ def test_only_what_is_about_the_host_can_be_seen(path: str, place: bytes, *, is_
     path, place = path.replace("PID", SELF), place.replace(b"PID", SELF.encode())
     with opened(path) as fd:
         # Where a container has mounted something over it, it is another file system.
-        if procfs.has_only(fd) is None:
+        if paths.procfs_names(fd) is None:
             pytest.skip(f"{path} is not on procfs here")
-        assert procfs.place(fd) == place
-        assert procfs.is_visible(fd) is is_visible
-        assert procfs.has_only(fd) == (procfs.READABLE if path == "/proc" else set())
+        assert paths.procfs_place(fd) == place
+        assert paths.is_visible(fd) is is_visible
+        assert paths.procfs_names(fd) == (paths.PROCFS_READABLE if path == "/proc" else set())
 
 
-@pytest.mark.parametrize("name", sorted(procfs.READABLE))
+@pytest.mark.parametrize("name", sorted(paths.PROCFS_READABLE))
 def test_what_can_be_seen_is_a_file_that_everybody_may_read(name: bytes) -> None:
     with opened(f"/proc/{name.decode()}") as fd:
         assert os.fstat(fd).st_mode & 0o100444 == 0o100444
@@ -63,9 +63,9 @@ def test_other_file_systems_can_be_seen(tmp_path: Path) -> None:
     (tmp_path / "self").touch()
     for path in (tmp_path, tmp_path / "self"):
         with opened(path) as fd:
-            assert procfs.is_visible(fd)
-            assert procfs.has_only(fd) is None
-            assert not procfs.is_memory(fd)
+            assert paths.is_visible(fd)
+            assert paths.procfs_names(fd) is None
+            assert not paths.is_memory(fd)
 
 
 @pytest.mark.parametrize(
@@ -80,16 +80,16 @@ def test_other_file_systems_can_be_seen(tmp_path: Path) -> None:
 )
 def test_memory_is_told_from_other_files(path: str, *, expected: bool) -> None:
     with opened(path.replace("PID", SELF)) as fd:
-        assert procfs.is_memory(fd) is expected
+        assert paths.is_memory(fd) is expected
 
 
 _ELSEWHERE = """
 import json, os, sys
-from holdfast.host.files import procfs
+from holdfast.host.files import paths
 told = {}
 for name in sys.argv[1:]:
     fd = os.open(name, os.O_PATH)
-    told[name] = [procfs.is_visible(fd), procfs.is_memory(fd), (procfs.place(fd) or b"").decode()]
+    told[name] = [paths.is_visible(fd), paths.is_memory(fd), (paths.procfs_place(fd) or b"").decode()]
 print(json.dumps(told))
 """
 
@@ -133,11 +133,11 @@ def test_a_part_of_it_on_another_path_is_still_a_process(tmp_path: Path) -> None
 
 def test_what_is_mounted_nowhere_we_know_of_is_taken_by_its_name(monkeypatch: pytest.MonkeyPatch) -> None:
     """A link of procfs may lead into another namespace."""
-    monkeypatch.setattr(procfs, "place", lambda fd: None)
+    monkeypatch.setattr(paths, "procfs_place", lambda fd: None)
 
     for name, is_memory in (("mem", True), ("status", False)):
         with opened(f"/proc/{SELF}/{name}") as fd:
-            assert (procfs.is_visible(fd), procfs.is_memory(fd)) == (False, is_memory)
+            assert (paths.is_visible(fd), paths.is_memory(fd)) == (False, is_memory)
 
 
 @pytest.mark.parametrize(
@@ -156,5 +156,5 @@ def test_what_is_mounted_nowhere_we_know_of_is_taken_by_its_name(monkeypatch: py
 def test_a_place_is_counted_from_the_root_of_the_file_system(
     root: bytes, point: bytes, path: bytes, expected: bytes | None
 ) -> None:
-    assert procfs._inside(root, point, path) == expected
-    assert procfs._plain(rb"/a\040b\134") == b"/a b\\"
+    assert paths._inside(root, point, path) == expected
+    assert paths._plain(rb"/a\040b\134") == b"/a b\\"
