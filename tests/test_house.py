@@ -52,7 +52,6 @@ LOCK_OWNERS = {
     f"{PACKAGE}/engine/workers.py",
     f"{PACKAGE}/host/sandbox/bubblewrap.py",
     f"{PACKAGE}/host/sandbox/confinement.py",
-    f"{PACKAGE}/host/sandbox/trial.py",
     f"{PACKAGE}/server/connection.py",
 }
 LOCKS = {"Lock", "RLock", "Condition", "Semaphore", "BoundedSemaphore", "Barrier"}

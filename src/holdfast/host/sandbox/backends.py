@@ -16,9 +16,8 @@ from holdfast.value import value
 if TYPE_CHECKING:
     from holdfast.sandbox import Protection, Rules, Sandbox
 
-    from .confinement import Confinement, DescriptorCache
+    from .confinement import Confinement, DescriptorCache, Trial
     from .filter import Machine
-    from .trial import Trial
 
 LOCKS = "locks and leases can be held on whatever can be read"
 """A weakness of every sandbox: the kernel asks for no more than an open file."""

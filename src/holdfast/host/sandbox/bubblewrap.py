@@ -19,10 +19,9 @@ from holdfast.sandbox import Access, Protection, Rule, Rules, Sandbox, depth, pa
 
 from . import landlock
 from .backends import GROUPS, HARD_LINKS, LOCKS, SandboxBackend, SandboxProbe, SandboxServices
-from .confinement import Confinement, witness_rules
+from .confinement import Confinement, Trial, witness_rules
 from .filter import program
 from .rules import READ_ONLY
-from .trial import Trial
 
 _LINKS = "a protected name that is a symbolic link is kept by the server, not by the kernel"
 _PIPES = "named pipes of the host can be written to, as far as their permissions allow it"

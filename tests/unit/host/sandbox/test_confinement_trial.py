@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from holdfast.host.sandbox.trial import Trial
+from holdfast.host.sandbox.confinement import Trial
 from tests.fakes.process import has_children, nothing_left_open
 from tests.fakes.server import eventually_sync
 
@@ -106,7 +106,7 @@ def test_a_program_that_cannot_be_watched_is_not_left(monkeypatch: pytest.Monkey
         trial = Trial(["/bin/sleep", "1000"])
         assert trial.failure() == "/bin/sleep: Function not implemented"
     else:
-        monkeypatch.setattr("holdfast.host.sandbox.trial._END", 0.0)
+        monkeypatch.setattr("holdfast.host.sandbox.confinement._END", 0.0)
         trial = Trial(["/bin/sleep", "1000"], within=0.0)
         assert "hangs" in trial.failure()
 
