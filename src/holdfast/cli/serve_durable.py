@@ -27,8 +27,8 @@ if TYPE_CHECKING:
 
 _log = logging.getLogger(__name__)
 
-_LATER = ("engine.files", "engine.http", "dialects.exec.methods", "dialects.app.methods")
-"""Modules that a server needs sooner or later; the spare has them before it is asked for a server."""
+_LATER = ("dialects.exec.methods",)
+"""Modules that clients need as soon as they resume; the spare has them before it is asked for a server."""
 
 
 class NotDurable(Exception):
@@ -95,8 +95,7 @@ def be_spare(
 ) -> int:
     """Fork servers for the keeper until it is gone, and serve in each of them; return the exit code."""
     # Before the first server is forked, which needs it, and not where there is no durability.
-    from holdfast.engine.durable.recovery import DurableStore
-
+    recovery = importlib.import_module("holdfast.engine.durable.recovery")
     _rename("holdfast-spare")
     keeper_pid = os.getppid()
     found: list[Inheritance] = []
@@ -114,9 +113,13 @@ def be_spare(
     def make_server(end: socket.socket) -> int:
         _rename("holdfast-server")
         handover = keeper.receive_handover(end)
-        store = DurableStore(arena.Arena(handover.arena, handover.stage, limit=limits.arena_bytes))
+        store: DurableStore = recovery.DurableStore(
+            arena.Arena(handover.arena, handover.stage, limit=limits.arena_bytes)
+        )
         return serve(Takeover(handover, KeptForkServer(end), store, keeper_pid, found[0] if found else None))
 
+    # The collector writes to every object that it looks at; what is there by now stays shared with servers.
+    gc.freeze()
     return keeper.spare_loop(control, make_server, prepare)
 
 

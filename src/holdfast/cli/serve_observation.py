@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import importlib
 import os
 from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING
@@ -135,10 +136,9 @@ def make_audit(arguments: argparse.Namespace, *, failed: Callable[[], None]) -> 
     path = arguments.audit_log
     if path is None:
         return None
-    # Here: most servers have none.
-    from holdfast.observe.audit import AuditLog, Redaction
-
+    audit = importlib.import_module("holdfast.observe.audit")  # Here: most servers have none.
     try:
-        return AuditLog(path, Redaction(arguments.audit_redact), failed=failed)
+        log: AuditLog = audit.AuditLog(path, audit.Redaction(arguments.audit_redact), failed=failed)
     except OSError as error:
         raise BadAudit(f"cannot open the audit log {path}: {error.strerror or error}") from error
+    return log
