@@ -15,6 +15,7 @@ from holdfast.host.keeper import ask_all
 from holdfast.host.orders import HeldPlace
 from holdfast.host.shim import Shim
 from holdfast.reports import News
+from tests.fakes.backends import LONG
 from tests.fakes.fork_server import GUARD, has_ended, until
 from tests.fakes.keeper import (
     FakeKeeper,
@@ -102,16 +103,18 @@ def test_a_server_that_dies_at_any_batch_leaves_all_shims_to_the_next_one(
     kept: FakeKeeper, server: FakeServer
 ) -> None:
     """Nothing of a hand-over is given away before it is taken."""
-    shims = {asked(server.shim())[0].shim for _ in range(450)}
+    count = 1000 if LONG else 450
+    messages = -(-count // 200) + 2  # A greeting, the batches, and the end.
+    shims = {asked(server.shim())[0].shim for _ in range(count)}
     server.die()
 
-    for taken in range(7):
+    for taken in range(messages + 2):
         dying = kept.server()
         for _ in range(taken):
             message, files = dying.message()
             for fd in files:
                 os.close(fd)
-            if message[:1] == b"P" and taken < 5:
+            if message[:1] == b"P" and taken < messages:
                 dying.control.send(b"K")
             elif message[:1] == b"P":
                 break
