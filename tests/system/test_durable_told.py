@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import json
 import os
 import signal
 import urllib.request
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -47,3 +49,24 @@ async def test_a_durable_server_says_so_and_counts_its_restarts() -> None:
 async def test_a_server_whose_processes_end_with_it_says_so() -> None:
     with program_at("--durability", "off", "--metrics") as (_, url):
         assert (await told(url), restarts(url)) == (False, [])
+
+
+@here
+async def test_the_audit_log_tells_of_a_restart_and_of_the_same_process_before_and_after(
+    tmp_path: Path,
+) -> None:
+    """Else one would look for the line that says that its client has left."""
+    log = tmp_path / "audit.log"
+    with program_at("--durability", "on", "--audit-log", str(log)) as (server, url):
+        first = serving(server.pid)
+        async with client(url) as talking:
+            await talking.start("p", "sh", "-c", "read _; exit 3", pipeStdin=True)
+            os.kill(first, signal.SIGKILL)
+        eventually_sync(lambda: serving(server.pid) not in (first, server.pid))
+        eventually_sync(lambda: b'"restarted"' in log.read_bytes())
+    lines = [json.loads(line) for line in log.read_text().splitlines()]
+    found = [line for line in lines if line["event"] in ("start", "running", "restarted", "end")]
+
+    assert [line["event"] for line in found] == ["start", "running", "restarted", "end"]
+    assert found[2]["restarts"] == 1
+    assert len({line["ref"] for line in found if "ref" in line}) == 1

@@ -270,6 +270,8 @@ def _put_together(
         store=None if takeover is None else takeover.store,
     )
     if takeover is not None:
+        if audit is not None and takeover.restarts:
+            audit.restarted(takeover.restarts)  # Before the ends of processes that ended meanwhile.
         backend.recover(takeover.handover.shims, spawner)
     services = Services(backend, loop, telemetry, limits)
     row = find_row(arguments.endpoint)
@@ -299,7 +301,7 @@ def _put_together(
     observation.limits(limit_values(limits), lambda: server.usage() | backend.usage())
     if takeover is not None:
         store = takeover.store
-        observation.durable(takeover.handover.generation - 1, lambda: store.used_cells)
+        observation.durable(takeover.restarts, lambda: store.used_cells)
     return RunningServer(server, endpoint, backend, observation, audit)
 
 

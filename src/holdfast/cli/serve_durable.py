@@ -55,6 +55,11 @@ class Takeover:
     inheritance: Inheritance | None
     """What the spare has found out; None for the first server, which is forked before."""
 
+    @property
+    def restarts(self) -> int:
+        """How many servers there were before this one."""
+        return self.handover.generation - 1
+
 
 def begin(
     choice: str, where: list[Listen], limits: EngineLimits, files_limit: tuple[int, int] | None

@@ -75,6 +75,13 @@ class AuditLog:
         self._run = os.urandom(6).hex()
         """Tells two runs of the server apart."""
 
+    def restarted(self, restarts: int) -> None:
+        """Take note that the server before was killed or has crashed, ``restarts`` of them by now.
+
+        Connections are gone without a line of their own; processes go on, and so do their references.
+        """
+        self._note("restarted", {"restarts": restarts})
+
     # Who comes and goes.
 
     def refused(self, peer: str, reason: str) -> None:
