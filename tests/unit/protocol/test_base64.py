@@ -31,6 +31,8 @@ COMPLAINTS = [
     ("YWK=", "Invalid last symbol 75, offset 2."),
     ("Y", "Invalid input length: 1"),
     ("YWJj=", "Invalid symbol 61, offset 4."),
+    ("YWJY=", "Invalid symbol 61, offset 4."),
+    ("YWJQ==", "Invalid symbol 61, offset 4."),
     ("====", "Invalid symbol 61, offset 0."),
     ("=", "Invalid symbol 61, offset 0."),
     ("==", "Invalid symbol 61, offset 0."),
