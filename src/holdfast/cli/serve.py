@@ -270,9 +270,7 @@ def _put_together(
         store=None if takeover is None else takeover.store,
     )
     if takeover is not None:
-        if audit is not None and takeover.restarts:
-            audit.restarted(takeover.restarts)  # Before the ends of processes that ended meanwhile.
-        backend.recover(takeover.handover.shims, spawner)
+        _recover(takeover, backend, spawner, audit)
     services = Services(backend, loop, telemetry, limits)
     row = find_row(arguments.endpoint)
     if row is None:
@@ -303,6 +301,13 @@ def _put_together(
         store = takeover.store
         observation.durable(takeover.restarts, lambda: store.used_cells)
     return RunningServer(server, endpoint, backend, observation, audit)
+
+
+def _recover(takeover: Takeover, backend: LocalBackend, spawner: Spawner, audit: AuditLog | None) -> None:
+    """Go on with the processes of the server before."""
+    if audit is not None and takeover.restarts:
+        audit.restarted(takeover.restarts)  # Before the ends of those that have ended meanwhile.
+    backend.recover(takeover.handover.shims, spawner)
 
 
 _METRICS_TYPE = "text/plain; version=0.0.4; charset=utf-8"
