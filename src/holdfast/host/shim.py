@@ -321,14 +321,17 @@ class ForkServer:
             file_actions=[(os.POSIX_SPAWN_DUP2, end, _SOCKET), *nowhere],
         )
 
-    def shim(self) -> Shim:
+    def shim(self, *, unused: bool = False) -> Shim:
         """Return a shim without a command, most often one that was ready.
+
+        Args:
+            unused: Whether it must have had no command before.
 
         Raises:
             HostUnfit: No shim can be made on this host.
             OSError: The system cannot make one now.
         """
-        while self._idle:
+        while self._idle and not unused:
             shim = self._idle.pop()
             if shim.is_waiting():
                 break

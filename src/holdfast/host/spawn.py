@@ -132,7 +132,9 @@ class Spawner:
             if spec.terms.limits is not UNLIMITED:
                 group = self._groups.make(spec.terms.limits)
             order, stdin, outputs = _order(spec, env, group, confinement, ours, theirs)
-            shim = self._fork_server.shim()
+            # The next server cannot tell what earlier commands of a shim have used from what this one has.
+            counts = holding is not None and spec.terms.limits.cpu is not None
+            shim = self._fork_server.shim(unused=counts)
             try:
                 if holding is None:
                     shim.start(order, theirs)

@@ -446,3 +446,17 @@ def test_more_starts_at_once_than_the_fork_server_has_room_for_wait_for_it() -> 
         assert all(shim.is_waiting() for shim in shims)
         for shim in shims:
             shim.close()
+
+
+def test_who_asks_for_a_shim_without_a_past_gets_none_that_was_used() -> None:
+    """What its earlier commands have used would count for the next one."""
+    with made() as fork_server, running(fork_server, TRUE) as (used, _):
+        assert news(used).news is News.EXITED
+        used.release()
+        assert news(used).news is News.EMPTY
+        fork_server.take_back(used, usable=True)
+        fresh = fork_server.shim(unused=True)
+        fresh.close()
+
+        assert fresh is not used
+        assert fork_server.shim() is used
