@@ -62,6 +62,12 @@ def read(fd: int, stream: Stream) -> bytes | None:
     return _gather(fd, data) if stream is Stream.PTY and len(data) >= _SMALL - 1 else data
 
 
+def widen(fd: int) -> None:
+    """Let a pipe hold what several reads or writes of the usual size are."""
+    with contextlib.suppress(OSError):  # No pipe, or the user's share of pipe memory is used up.
+        fcntl.fcntl(fd, _F_SETPIPE_SZ, _RUSH * READ_SIZE)
+
+
 def _gather(fd: int, data: bytes) -> bytes:
     """A terminal gives at most 4 KiB per read: join what is there to one chunk."""
     pieces, total = [data], len(data)
@@ -208,8 +214,7 @@ class Output:
         """
         if not self._widened:
             self._widened = True
-            with contextlib.suppress(OSError):  # No pipe, or the user's share of pipe memory is used up.
-                fcntl.fcntl(self._fd, _F_SETPIPE_SZ, _RUSH * READ_SIZE)
+            widen(self._fd)
         total = 0
         for _ in range(_RUSH - 1):
             if not all(valve.is_open for valve in self._speaker.valves):

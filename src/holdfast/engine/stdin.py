@@ -20,9 +20,13 @@ from holdfast.model import WriteStatus
 from holdfast.poller import WRITABLE, Poller
 
 from .life import StdinSnapshot
+from .output import widen
 
 FOR_NOW = (errno.EAGAIN, errno.ENOMEM, errno.ENOBUFS)
 """What the system says when it cannot take bytes at this moment; the next one may be better."""
+
+_LARGE = 32 * 1024
+"""Bytes of a write for which it is worth while to make the pipe larger."""
 
 _EMPTY: deque[bytes | memoryview] = deque(maxlen=0)
 """The queue of those who never got a byte, or can take none any more."""
@@ -37,6 +41,7 @@ class Stdin:
         "_finished",
         "_ids",
         "_ids_size",
+        "_is_wide",
         "_limits",
         "_line",
         "_loop",
@@ -56,7 +61,7 @@ class Stdin:
         self._loop = loop
         self._poller = poller
         self._limits = limits
-        self._watched = False
+        self._watched = self._is_wide = False
         self._finished = False
         # Made when first needed: most processes never get a byte.
         self._ids: OrderedDict[str | bytes, int] | None = None
@@ -111,6 +116,7 @@ class Stdin:
 
     def try_write(self, data: bytes, write_id: str | None) -> WriteStatus | None:
         """Queue ``data``, if that can be done without waiting."""
+        self._widen(len(data))
         if self._queue or self._line:
             if self.has_accepted(write_id):
                 return WriteStatus.ACCEPTED
@@ -145,6 +151,12 @@ class Stdin:
             # It may have been taken in the meantime: then it is written, and remembered.
             if self._line is not None:
                 self._line.pop(answer, None)
+
+    def _widen(self, size: int) -> None:
+        """Give the pipe room for several large writes, before the first of them."""
+        if size >= _LARGE and not self._is_wide and self._fd is not None:
+            self._is_wide = True
+            widen(self._fd)
 
     def _get_in_line(self, data: bytes, write_id: str | None) -> asyncio.Future[WriteStatus]:
         if self._line is None:

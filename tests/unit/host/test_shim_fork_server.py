@@ -436,18 +436,6 @@ def test_an_order_of_any_size_arrives(size: int) -> None:
         until(lambda: Path(f"/proc/{started.value}/environ").read_bytes() == wanted)
 
 
-def test_more_starts_at_once_than_the_fork_server_has_room_for_wait_for_it() -> None:
-    """It may be busy, or somebody may have stopped it."""
-    with made() as fork_server:
-        fork_server.open()
-        os.kill(fork_server._pid, signal.SIGSTOP)
-        shims = [fork_server._make() for _ in range(600)]
-
-        assert all(shim.is_waiting() for shim in shims)
-        for shim in shims:
-            shim.close()
-
-
 def test_who_asks_for_a_shim_without_a_past_gets_none_that_was_used() -> None:
     """What its earlier commands have used would count for the next one."""
     with made() as fork_server, running(fork_server, TRUE) as (used, _):

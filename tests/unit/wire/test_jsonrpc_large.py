@@ -64,3 +64,72 @@ def test_as_many_values_as_allowed_pass_in_any_shape(member: bytes, values: int)
     assert isinstance(jsonrpc.decode(whole), Request)
     with pytest.raises(Malformed, match="exceeds the limit"):
         jsonrpc.decode(b'{"a":1,' + whole[1:])
+
+
+# Uploads: one long text of base64, which is read apart from the rest.
+
+DATA = "QUJD" * 5000
+DEEP = "[" * 130 + "]" * 130
+UPLOAD = '{"id":7,"method":"process/write","params":{"processId":"p","chunk":"%s","writeId":"w"}}'
+
+
+def outcome(decode: Callable[[bytes], jsonrpc.Message], text: str) -> object:
+    """The message, or what is wrong with it."""
+    try:
+        return decode(text.encode())
+    except jsonrpc.Malformed as malformed:
+        return str(malformed)
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        UPLOAD % DATA,
+        UPLOAD % (DATA + "QQ=="),
+        UPLOAD % (DATA + "!"),
+        UPLOAD % (DATA + "\\u0041"),
+        UPLOAD % (DATA + "\n"),
+        UPLOAD % (DATA + "é"),
+        UPLOAD.replace('"id"', ' "id"') % DATA,
+        UPLOAD.replace('"writeId"', '"chunk":"","writeId"') % DATA,
+        UPLOAD.replace('"chunk":"%s"', '"chunk":"","chunk":"%s"') % DATA,
+        UPLOAD.replace('"chunk"', '"x":{"chunk":""},"chunk"') % DATA,
+        UPLOAD.replace('"chunk":"%s"', '"x":{"chunk":"%s"},"chunk":""') % DATA,
+        UPLOAD.replace('"chunk":"%s"', '"x":{"chunk":"%s"},"chunk":"-=-"') % DATA,
+        UPLOAD.replace('"chunk":"%s"', '"x":{"chunk":"%s"},"chunk":"\\u002d=-"') % DATA,
+        UPLOAD.replace('"chunk":"%s"', '"chunk":"%s"  ') % DATA,
+        UPLOAD.replace('"w"', '"-=-"') % DATA,
+        UPLOAD.replace('"chunk":"%s"', '"chunk":["%s"]') % DATA,
+        UPLOAD.replace('"chunk"', '"ch\\u0075nk"') % DATA,
+        UPLOAD.replace('"chunk"', '"chunk":"","ch\\u0075nk"') % DATA,
+        UPLOAD.replace('"w"', f'"w","x":{DEEP}') % DATA,
+        UPLOAD.replace('"w"', f'"w","x":{"[" * 120 + "]" * 120}') % DATA,
+        UPLOAD.replace('"w"', '"w","x":1.0') % DATA,
+        UPLOAD.replace('"w"', '"' + "w" * 5000 + '"') % DATA,
+        UPLOAD.replace('"p"', '"' + "p" * 5000 + '"') % DATA,
+        UPLOAD.replace('"id":7', '"id":[7]') % DATA,
+        UPLOAD.replace('"id":7,', "") % DATA,
+        UPLOAD.replace('{"id":7,', '{"id":7,"method":"x",') % DATA,
+        UPLOAD % DATA + "x",
+        UPLOAD[:-1] % DATA,
+        f'{{"id":7,"method":"{DATA}","params":{{}}}}',
+        f'{{"id":7,"method":"m","params":"{DATA}"}}',
+        f'["chunk":"{DATA}"]',
+        f'"chunk":"{DATA}"',
+        f'{{"id":7,"result":"{DATA}"}}',
+        f'{{"id":7,"method":"m","params":{{"chunk":"{DATA}',
+    ],
+)
+def test_an_upload_is_read_as_any_other_message_is(monkeypatch: pytest.MonkeyPatch, text: str) -> None:
+    found = outcome(jsonrpc.decode, text), outcome(jsonrpc.decode_loosely, text)
+    monkeypatch.setattr(jsonrpc, "_decode_around", lambda text: None)
+
+    assert found == (outcome(jsonrpc.decode, text), outcome(jsonrpc.decode_loosely, text))
+
+
+@pytest.mark.parametrize("blank", ["", " "])
+def test_an_upload_is_read_apart_from_the_rest(blank: str) -> None:
+    """Else the time for it is that of any JSON, which is ten times as long."""
+    text = UPLOAD.replace('"%s"', f'"%s"{blank}') % DATA
+
+    assert jsonrpc._decode_around(text.encode())["params"]["chunk"] == DATA

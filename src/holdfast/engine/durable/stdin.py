@@ -157,6 +157,7 @@ class DurableStdin(Stdin):
             return WriteStatus.ACCEPTED
         if self._fd is None or self._finished:
             return WriteStatus.STDIN_CLOSED
+        self._widen(len(data))
         return None if self._line or not self._has_room() else self._take(data, write_id)
 
     def has_accepted(self, write_id: str | None) -> bool:
