@@ -144,7 +144,8 @@ class Arena:
             self._table.release()
         self.words.release()
         self.view.release()
-        self.map.close()
+        with contextlib.suppress(BufferError):  # Somebody has a view of it; then it goes with the process.
+            self.map.close()
 
     @property
     def born(self) -> float:
