@@ -21,6 +21,7 @@ from holdfast.errors import HoldfastError
 from holdfast.model import Cause, Chunk, Exit, Kind, ProcessTerms, Stream
 from holdfast.poller import Poller
 from holdfast.reports import News, Report
+from holdfast.value import replace
 from tests.fakes.dialects import HandLoop, HandTimer
 
 LIMITS = EngineLimits(stdin_chunks=3, stdin_bytes=300_000, write_ids=4)
@@ -283,10 +284,10 @@ class Life:
                 self.restart()
         return None
 
-    def restart(self) -> None:
-        """Write the process down, and go on with another object."""
+    def restart(self, **changes: Any) -> None:
+        """Write the process down, with ``changes`` of that, and go on with another object."""
         is_gone = self.process.tree.gone
-        snapshot = self.process.snapshot()
+        snapshot = replace(self.process.snapshot(), **changes)
         descriptors = self.process.let_go()
         child: Any = NO_CHILD
         if not is_gone:

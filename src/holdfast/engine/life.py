@@ -92,6 +92,8 @@ class ProcessSnapshot:
     ring: RingSnapshot
     stdin: StdinSnapshot | None
     watchdog: WatchdogSnapshot | None
+    was_asked: bool = True
+    """Whether its tree was asked to end, if it has a grace."""
 
 
 @value

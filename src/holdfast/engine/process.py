@@ -116,8 +116,8 @@ class LocalProcess(ImmediateControls):
         if child.fileno() >= 0:
             self.tree = Tree(child, self, parts, heard_exit=heard_exit)
         self._watchdog: Watchdog | None = None
-        if terms is not PLAIN and not heard_exit:
-            self._watchdog = Watchdog(self, terms, loop, None if snapshot is None else snapshot.watchdog)
+        if terms is not PLAIN:
+            self._watchdog = Watchdog(self, terms, loop, snapshot)
         if snapshot is not None:
             self._resume(snapshot)
 
@@ -154,8 +154,7 @@ class LocalProcess(ImmediateControls):
     def _resume(self, snapshot: ProcessSnapshot) -> None:
         """What was so before, and what had begun: a kill, a grace, a wait for the output of others."""
         self.exit, self._cause = snapshot.exit, snapshot.cause
-        self._state, self._seq = snapshot.state, snapshot.seq
-        self._terminal = snapshot.terminal
+        self._state, self._seq, self._terminal = snapshot.state, snapshot.seq, snapshot.terminal
         if self._stdin is not None and snapshot.stdin is not None:
             self._stdin.resume(snapshot.stdin)
         if self._cause is not None and self._cause.kind is Kind.OUTPUT_LIMIT:
@@ -165,7 +164,7 @@ class LocalProcess(ImmediateControls):
         if self._state is State.KILLED:
             self.tree.kill()  # Perhaps again: an order that was sent twice does no harm.
         elif snapshot.kill_at is not None:
-            self.tree.kill_at(snapshot.kill_at, self.kill)
+            self.tree.kill_at(snapshot.kill_at, self.kill, ask=not snapshot.was_asked)
         if snapshot.drain_at is not None:
             self._drain_timer = self._loop.call_at(snapshot.drain_at, self._on_drained)
 
@@ -222,7 +221,6 @@ class LocalProcess(ImmediateControls):
         if self._stdin is not None:
             self._stdin.close()
         self.exit = end
-        self._watchdog = None
         if drain is not None:
             self._drain_timer = self._loop.call_later(drain, self._on_drained)
         self.recorder.exited(self._seq, end, drain)
@@ -300,6 +298,7 @@ class LocalProcess(ImmediateControls):
             if self._state is State.RUNNING:
                 self._move(State.STOPPING)
             self.tree.stop(grace, self.kill)
+            self.recorder.ending(self._cause, self._loop.time() + grace, asked=True)
         return running
 
     def kill(self) -> None:

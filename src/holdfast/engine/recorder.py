@@ -103,8 +103,8 @@ class Recorder(Protocol):
     def open_stdin(self, fd: int | None, parts: EngineParts) -> Stdin:
         """Return what writes to the child's stdin; ``fd`` is None for one that was closed earlier."""
 
-    def ending(self, cause: Cause | None, kill_at: float) -> None:
-        """The process is about to be ended, and is killed at that time of the loop if it still runs."""
+    def ending(self, cause: Cause | None, kill_at: float, *, asked: bool = False) -> None:
+        """The process is about to be ended, or was ``asked``; if it still runs then, it is killed."""
 
     def exited(self, seq: int, end: Exit, drain: float | None) -> None:
         """The process has ended; nobody was told.  Its output is waited for so many seconds, if it is."""
@@ -146,7 +146,7 @@ class _NoRecorder:
     def open_stdin(self, fd: int | None, parts: EngineParts) -> Stdin:
         return Stdin(fd, loop=parts.loop, poller=parts.poller, limits=parts.limits)
 
-    def ending(self, cause: Cause | None, kill_at: float) -> None:
+    def ending(self, cause: Cause | None, kill_at: float, *, asked: bool = False) -> None:
         pass
 
     def exited(self, seq: int, end: Exit, drain: float | None) -> None:

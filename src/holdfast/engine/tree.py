@@ -186,8 +186,10 @@ class Tree:
             self._looking = None
         self._child = NO_CHILD
 
-    def kill_at(self, when: float, on_over: Callable[[], None]) -> None:
-        """Go on with a grace that began earlier."""
+    def kill_at(self, when: float, on_over: Callable[[], None], *, ask: bool) -> None:
+        """Go on with a grace that began earlier; ``ask`` everybody to end if that was not done."""
+        if ask:
+            self._signal_all(signals.SIGTERM)
         self._timer = self._loop.call_at(when, on_over)
 
     # What is known of it.

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 from holdfast.model import Cause, Chunk, Exit, Kind, Limits, ProcessTerms, Stream
 from holdfast.reports import Load
 
-from .life import WatchdogSnapshot
+from .life import ProcessSnapshot, WatchdogSnapshot
 
 if TYPE_CHECKING:
     from .process import LocalProcess
@@ -47,9 +47,13 @@ class Watchdog:
         process: LocalProcess,
         terms: ProcessTerms,
         loop: asyncio.AbstractEventLoop,
-        snapshot: WatchdogSnapshot | None = None,
+        resumed: ProcessSnapshot | None = None,
     ) -> None:
-        """Watch from the start of the process on, or from where another watchdog was written down."""
+        """Watch from the start of the process on, or from where it was written down with its watchdog.
+
+        Of a process that has exited only the output is watched: of those that it has left behind.
+        """
+        snapshot = None if resumed is None else resumed.watchdog
         now = loop.time()
         self._process = process
         self._terms = terms
@@ -61,6 +65,10 @@ class Watchdog:
         self._writes = 0 if snapshot is None or not snapshot.was_given else -1
         self._timers: dict[str, asyncio.TimerHandle] = {}
         self._watch = process.watch(self)
+        if resumed is not None and resumed.exit is not None:
+            if terms.output is not None and self._said > terms.output:
+                self._arm("over", 0.0)
+            return
         if terms.timeout is not None:
             self._arm("wall", self._started + min(terms.timeout, _LONGEST) - now)
         if terms.idle_timeout is not None:
@@ -79,8 +87,8 @@ class Watchdog:
         self._stop_timers()
 
     def _arm(self, what: str, seconds: float) -> None:
-        on_time = {"wall": self._on_wall, "idle": self._on_idle, "load": self._on_load}[what]
-        self._timers[what] = self._loop.call_later(max(0.0, min(seconds, _LONGEST)), on_time)
+        due = {"wall": self._on_wall, "idle": self._on_idle, "load": self._on_load, "over": self._on_over}
+        self._timers[what] = self._loop.call_later(max(0.0, min(seconds, _LONGEST)), due[what])
 
     def _stop_timers(self) -> None:
         for timer in self._timers.values():
@@ -96,7 +104,15 @@ class Watchdog:
         most = self._terms.output
         if most is not None and self._said > most:
             self._terms = ProcessTerms(grace=self._terms.grace)  # Once.
-            self._end(Kind.OUTPUT_LIMIT, f"more than {most} bytes of output")
+            if self._process.exit is None:
+                self._end(Kind.OUTPUT_LIMIT, f"more than {most} bytes of output")
+            else:
+                # Everybody is to be told of these bytes before the close, which is all that is left to tell.
+                self._arm("over", 0.0)
+
+    def _on_over(self) -> None:
+        if not self._process.closed:
+            self._process.kill()
 
     def given(self) -> None:
         """The process is given input."""

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import pytest
 
-from holdfast.model import PLAIN, Stream, WriteStatus
+from holdfast.model import PLAIN, Cause, Kind, ProcessTerms, Stream, WriteStatus
 from tests.property.scripted import Deed, Life
 
 
@@ -45,4 +45,34 @@ async def test_the_end_of_the_input_is_written_behind_what_a_full_terminal_has_n
     assert set(got[:-2]) == {7}
     assert len(got) % 50_000 == 2
     life.child.let_go(Stream.PTY)
+    life.bury()
+
+
+@pytest.mark.parametrize("was_asked", [False, True])
+def test_who_was_to_be_asked_to_end_is_asked_and_nobody_twice(*, was_asked: bool) -> None:
+    """A server may die after it has written down that it ends a process, and before it has done anything."""
+    life = Life(PLAIN, suspends=True)
+    life.process.end_for(Cause(Kind.TERMINATED, "client"), 60.0)
+    life.child.orders.clear()
+
+    life.restart(was_asked=was_asked)
+
+    assert life.child.orders == ([] if was_asked else ["signal 15 to all"])
+    life.bury()
+
+
+@pytest.mark.parametrize("suspends", [False, True])
+def test_what_was_left_behind_is_ended_by_the_limit_of_output_and_the_close_comes_last(
+    *, suspends: bool
+) -> None:
+    """Everybody who watches is told of the bytes that were too many before the close."""
+    life = Life(ProcessTerms(output=60), suspends=suspends)
+    for deed in (Deed("say", 31), Deed("exit", 0), Deed("restart"), Deed("say", 30), Deed("wait", 1)):
+        life.do(deed)
+    told = [
+        event[0] for event in life.ledger if isinstance(event, tuple) and event[0] in ("output", "closed")
+    ]
+
+    assert told == ["output", "output", "closed"]
+    assert "kill" in life.child.orders
     life.bury()

@@ -23,8 +23,8 @@ class Notes:
         self._ledger = life.ledger
         self._child = life.child
 
-    def ending(self, cause: Cause | None, kill_at: float) -> None:
-        self._ledger.append(("ending", cause and cause.kind, kill_at))
+    def ending(self, cause: Cause | None, kill_at: float, *, asked: bool = False) -> None:
+        self._ledger.append(("ending", cause and cause.kind, kill_at, asked, list(self._child.orders)))
 
     def exited(self, seq: int, end: Exit, drain: float | None) -> None:
         self._ledger.append(("noted", seq, end.code, list(self._child.orders)))
@@ -96,8 +96,9 @@ def test_the_cause_of_an_end_and_its_time_are_written_down_before_the_order() ->
 
     life.process.end_for(Cause(Kind.TIMEOUT, "limit"), 0.5)
 
-    assert ("ending", Kind.TIMEOUT, life.process.tree.killed_at) in life.ledger
-    assert life.child.orders == ["signal 15 to all"]
+    before, after = (event[1:] for event in life.ledger if event[0] == "ending")
+    assert before == (Kind.TIMEOUT, life.process.tree.killed_at, False, [])
+    assert after[2:] == (True, ["signal 15 to all"])
     life.process.end_for(Cause(Kind.TERMINATED, "client"))
     assert life.ledger[-1][:2] == ("ending", Kind.TIMEOUT)
     life.settle()

@@ -67,6 +67,8 @@ class Flag:
     """Its output was forgotten, and what it still says is not kept: the words of the index mean nothing."""
     FORGOTTEN = 8
     """Nobody asks for it any more, but somebody of its tree is left."""
+    ASKED = 16
+    """Its tree was asked to end.  Without this, a server may have died before it could do that."""
 
 
 STREAMS = (Stream.STDOUT, Stream.STDERR, Stream.PTY)

@@ -154,6 +154,10 @@ class Record:
             words[slot + layout.KILL_AT] = layout.time_word(kill_at)
             words[slot + layout.CAUSE] = blob
 
+    def asked(self) -> None:
+        """Everybody of its tree was asked to end."""
+        self.arena.words[self.slot + layout.FLAGS] |= layout.Flag.ASKED
+
     def kills_at(self, at: float | None) -> None:
         self.arena.words[self.slot + layout.KILL_AT] = layout.time_word(at)
 

@@ -96,7 +96,7 @@ class DurableRecorder:
 
     # What happens.
 
-    def ending(self, cause: Cause | None, kill_at: float) -> None:
+    def ending(self, cause: Cause | None, kill_at: float, *, asked: bool = False) -> None:
         if self.record is None or self._is_forgotten:
             return
         try:
@@ -104,6 +104,8 @@ class DurableRecorder:
         except LimitReached:
             _log.error("there is no memory to write down why a process is ended")
         self.record.kills_at(kill_at)
+        if asked:
+            self.record.asked()
 
     def exited(self, seq: int, end: Exit, drain: float | None) -> None:
         if self.record is None or self._is_forgotten:

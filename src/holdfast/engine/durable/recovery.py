@@ -237,6 +237,7 @@ class _Recovery:
             if facts.stdin and (end is None or record.was_given)
             else None,
             WatchdogSnapshot(started, record.active_at or started, was_given=False, said=ring.said_bytes),
+            was_asked=bool(record.flags & Flag.ASKED),
         )
 
 

@@ -69,6 +69,8 @@ def test_what_happens_is_found_by_the_next_server(shelf: Memory) -> None:
     recorder, _ = running(shelf)
     recorder.ending(Cause(Kind.TIMEOUT, "limit"), 9.0)
     recorder.ending(Cause(Kind.TERMINATED, "client"), 8.0)  # The first cause counts, and the last time.
+    assert not found(shelf)[0].flags & Flag.ASKED
+    recorder.ending(None, 8.0, asked=True)
     recorder.active(6.0)
     recorder.acknowledged(4)
 
@@ -76,6 +78,7 @@ def test_what_happens_is_found_by_the_next_server(shelf: Memory) -> None:
     assert (record.pid, record.state, record.started_at) == (77, SlotState.RUNNING, 5.0)
     assert unpack_cause(record.cause or b"") == Cause(Kind.TIMEOUT, "limit")
     assert (record.kill_at, record.active_at, record.acked_seq) == (8.0, 6.0, 4)
+    assert record.flags & Flag.ASKED
 
 
 def test_an_end_may_be_amended_and_says_whether_it_was_audited(shelf: Memory) -> None:
