@@ -197,18 +197,18 @@ async def test_bytes_of_requests_that_wait(small: str, talking: Client) -> None:
 
 
 async def test_writes_that_nobody_reads(small: str, talking: Client) -> None:
-    """The third is in no queue: it waits, and takes no answer with it."""
+    """The pipe takes two and a half, the queue two; the last is in no queue: it waits."""
     await talking.start("p", *SILENT, pipeStdin=True)
-    data = bytes(100_000)
-    for number in range(2):
+    data = bytes(30_000)  # Not so large that the pipe is made larger.
+    for number in range(4):
         assert await talking.write("p", data, f"w{number}") == "accepted"
 
-    third = talking.post("process/write", write_params("p", data, "w2"))
+    last = talking.post("process/write", write_params("p", data, "w4"))
     await until_used(small, "connection.waiting_requests", 1)
-    assert not third.done()
+    assert not last.done()
 
     await talking.terminate("p")
-    await asyncio.wait([third])
+    await asyncio.wait([last])
 
 
 # What is kept.
