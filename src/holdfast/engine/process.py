@@ -116,7 +116,7 @@ class LocalProcess(ImmediateControls):
         if child.fileno() >= 0:
             self.tree = Tree(child, self, parts, heard_exit=heard_exit)
         self._watchdog: Watchdog | None = None
-        if terms is not PLAIN:
+        if terms is not PLAIN and (snapshot is None or snapshot.state is not State.CLOSED):
             self._watchdog = Watchdog(self, terms, loop, snapshot)
         if snapshot is not None:
             self._resume(snapshot)
@@ -242,7 +242,7 @@ class LocalProcess(ImmediateControls):
             self._stdin = None
         if self._drain_timer is not None:
             self._drain_timer.cancel()
-        self._drain_timer, self._terms = None, PLAIN
+        self._drain_timer, self._watchdog, self._terms = None, None, PLAIN
         if self.tree.is_empty:
             self.tree.outputs_ended()
         self._owner.closed(self)

@@ -112,7 +112,7 @@ class Watchdog:
 
     def _on_over(self) -> None:
         if not self._process.closed:
-            self._process.kill()
+            self._process.end_for(Cause(Kind.OUTPUT_LIMIT, "limit"), self._terms.grace)
 
     def given(self) -> None:
         """The process is given input."""

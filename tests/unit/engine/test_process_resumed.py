@@ -75,4 +75,5 @@ def test_what_was_left_behind_is_ended_by_the_limit_of_output_and_the_close_come
 
     assert told == ["output", "output", "closed"]
     assert "kill" in life.child.orders
+    assert life.process._watchdog is None  # Two that know each other are not freed when nobody needs them.
     life.bury()
