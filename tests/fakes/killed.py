@@ -10,26 +10,19 @@ with AGAIN, a seed, each time once more in the recovery.  It prints what came of
 
 from __future__ import annotations
 
-import array
 import asyncio
-import fcntl
 import gc
 import json
 import marshal
 import os
-import pty
 import random
 import select
 import signal
 import socket
-import struct
 import sys
-import termios
-import traceback
-import tty
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from contextlib import ExitStack
-from dataclasses import dataclass, field
+from functools import partial
 from types import FrameType
 from typing import Any
 
@@ -45,143 +38,17 @@ from holdfast.host.arena import Arena
 from holdfast.model import Chunk, Stream, WriteStatus
 from holdfast.poller import Poller
 from tests.fakes.killed_ledger import BOTH, END, SCRIPTS, Ledger, Script, content
+from tests.fakes.killed_shim import FIRST_CELL, FRAME, Image, Shim
 
 _FILES = (arenas.__file__, os.path.dirname(durable.__file__) + os.sep)
-_FRAME = struct.Struct("<I")
-_F_SETPIPE_SZ = 1031
-_SIZE = 1 << 28
-_FIRST_CELL = 3 << arenas.SHIFT
-"""Behind the blocks of the table, of the facts and of the slots."""
+
+AFTER_PROLOGUE = -1
+"""In place of the number of a bytecode: end behind the prologue, and leave everything as it is."""
+
+LONG_PROLOGUE = 1000
+"""Chunks above which a prologue is gone through once, and what it leaves is what all servers find."""
 
 LOOP = asyncio.new_event_loop()
-
-
-# The parent.
-
-
-@dataclass
-class Shim:
-    """What outlives every server, and what the child at the other ends wrote and read."""
-
-    script: Script
-    stack: ExitStack
-    cursors: list[int] = field(default_factory=list)
-    read: bytes = b""
-    servers: int = 0
-    has_ended: bool = False
-    """Whether everything was reported, and what follows is only to be forgotten."""
-
-    def __post_init__(self) -> None:
-        own = self.own
-        self.arena = own(arenas.create(_SIZE))
-        out, into = arenas.create_stage()
-        self.stage = own(out), own(into)
-        self.cursor = own(os.open(f"/proc/self/fd/{self.arena}", os.O_RDWR))
-        if self.script.is_stale:
-            os.lseek(self.cursor, _FIRST_CELL + 2000, os.SEEK_SET)
-        sizes = (*self.script.pipes, *self.script.late)
-        self.pipes = [self._filled(content(f"pipe {number}", size)) for number, size in enumerate(sizes)]
-        self.prologue = own(self._pipe()[0])
-        self.terminal, self.peer = map(own, pty.openpty())
-        tty.setraw(self.peer)
-        os.set_blocking(self.terminal, False)
-        os.write(self.peer, content("terminal", self.script.terminal))
-        while self._waiting(self.terminal) < self.script.terminal:
-            select.select([self.terminal], [], [])
-        self.stdin_out, self.stdin_in = map(own, os.pipe())
-        os.set_blocking(self.stdin_out, False)
-        ours, theirs = socket.socketpair()
-        self.orders, self.server_end = self.stack.enter_context(ours), self.stack.enter_context(theirs)
-        self.orders.setblocking(False)
-
-    def own(self, fd: int) -> int:
-        self.stack.callback(os.close, fd)
-        return fd
-
-    def _pipe(self) -> tuple[int, int]:
-        out, into = os.pipe()
-        self.into = into
-        self.own(into)
-        return out, into
-
-    def _filled(self, data: bytes) -> int:
-        out, into = os.pipe()
-        fcntl.fcntl(into, _F_SETPIPE_SZ, 1 << 20)
-        os.write(into, data)
-        os.close(into)
-        os.set_blocking(out, False)
-        return self.own(out)
-
-    @staticmethod
-    def _waiting(fd: int) -> int:
-        count = array.array("i", [0])
-        fcntl.ioctl(fd, termios.FIONREAD, count)
-        return count[0]
-
-    def run(self, kill_at: int) -> tuple[bool, list[Any]]:
-        """Run one server, which is killed before that bytecode, if it is not 0; what it told before."""
-        out, into = os.pipe()
-        pid = os.fork()
-        if not pid:
-            try:
-                os.close(out)
-                serve(self, into, kill_at)
-                os._exit(0)
-            except BaseException:  # noqa: BLE001 (it must not go on as its parent)
-                traceback.print_exc()
-                os._exit(3)
-        os.close(into)
-        told = b""
-        ends = [out, self.stdin_out]
-        while out in ends:
-            ready, _, _ = select.select(ends, [], [])
-            if out in ready:
-                piece = os.read(out, 1 << 20)
-                told += piece
-                if not piece:
-                    ends.remove(out)
-            if self.stdin_out in ready and not self._read():
-                ends.remove(self.stdin_out)
-        os.close(out)
-        _, status = os.waitpid(pid, 0)
-        while self._read():
-            pass
-        self._hear()
-        if os.WIFEXITED(status) and os.WEXITSTATUS(status):
-            raise RuntimeError("a server failed")
-        return os.WIFSIGNALED(status), list(_frames(told))
-
-    def _read(self) -> bool:
-        try:
-            piece = os.read(self.stdin_out, 1 << 20)
-        except BlockingIOError:
-            return False
-        self.read += piece
-        return bool(piece)
-
-    def _hear(self) -> None:
-        """Hold the cursor that a server has sent, or drop it."""
-        while True:
-            try:
-                data, fds, _, _ = socket.recv_fds(self.orders, 1, 1)
-            except BlockingIOError:
-                return
-            if data == b"H":
-                self.cursors = [self.own(fd) for fd in fds]
-            else:
-                self.cursors = []
-
-
-def _frames(told: bytes) -> Iterator[Any]:
-    while len(told) >= _FRAME.size:
-        (size,) = _FRAME.unpack_from(told)
-        if len(told) < _FRAME.size + size:
-            return
-        yield marshal.loads(told[_FRAME.size : _FRAME.size + size])  # noqa: S302 (our own child's)
-        told = told[_FRAME.size + size :]
-
-
-# The child.
 
 
 def kill_before(number: int) -> list[int]:
@@ -217,7 +84,7 @@ class Server:
 
     def tell(self, *facts: Any) -> None:
         data = marshal.dumps(facts)
-        data = _FRAME.pack(len(data)) + data
+        data = FRAME.pack(len(data)) + data
         while data:
             data = data[os.write(self._told, data) :]
 
@@ -320,7 +187,7 @@ class Server:
 
     def _is_in_first_cell(self) -> bool:
         position = self.arena.words[self.record.slot + INLINE] >> POSITION_SHIFT
-        return position == _FIRST_CELL
+        return position == FIRST_CELL
 
     def end(self) -> None:
         record = self.record
@@ -365,14 +232,15 @@ class Server:
         self.remove_facts()
 
 
-def serve(shim: Shim, told: int, kill_at: int) -> None:
-    """Be a server until the end, or until killed."""
+def serve(shim: Shim, kill_at: int, told: int) -> None:
+    """Be a server until the end, until killed, or as long as its prologue takes if that is to be kept."""
     server = Server(shim, told)
     script = shim.script
     has_prologue = bool(script.before or script.writes_before) and not shim.servers
-    if has_prologue:
-        server.open()
+    if has_prologue and not server.open():
         server.prologue()
+    if kill_at == AFTER_PROLOGUE:
+        return
     count = kill_before(kill_at) if kill_at else [0]
     if shim.has_ended:
         server.clean_up()
@@ -391,13 +259,28 @@ def serve(shim: Shim, told: int, kill_at: int) -> None:
 # All of them.
 
 
-def play(script: Script, *kills: int) -> tuple[int, Ledger]:
+def prologue(script: Script) -> Image | None:
+    """Go through a long prologue; None if the script has none, and each first server has its own."""
+    if script.before < LONG_PROLOGUE:
+        return None
+    with ExitStack() as stack:
+        shim = Shim(script, stack)
+        _, told = shim.run(partial(serve, shim, AFTER_PROLOGUE))
+        image = shim.image()
+    image.told = told
+    return image
+
+
+def play(script: Script, *kills: int, image: Image | None) -> tuple[int, Ledger]:
     """Kill servers before these bytecodes, one after the other; how many were killed, and the ledger."""
     killed = 0
     with ExitStack() as stack:
         shim, ledger = Shim(script, stack), Ledger(script)
+        if image is not None:
+            shim.restore(image)
+            ledger.hear(image.told)
         for kill_at in (*kills, 0):
-            was_killed, told = shim.run(kill_at)
+            was_killed, told = shim.run(partial(serve, shim, kill_at))
             shim.servers += 1
             ledger.hear(told)
             shim.has_ended = bool(ledger.end)
@@ -414,11 +297,14 @@ def main(name: str, start: int, step: int, again: int | None = None) -> None:
     # The same wherever the bytecodes of the first server end, so that a failure can be repeated.
     dice = random.Random(again)  # noqa: S311
     script, number = SCRIPTS[name], start
+    image = prologue(script)
+    # A little more than a recovery has: that of a long index has a step for each chunk there ever was.
+    reach = 4000 if image is None else 90_000
     kills = adopted = 0
     wrong: list[str] = []
     while True:
-        second = [] if again is None else [dice.randrange(1, 4000)]
-        killed, ledger = play(script, number, *second)
+        second = [] if again is None else [dice.randrange(1, reach)]
+        killed, ledger = play(script, number, *second, image=image)
         kills += killed
         adopted += bool(ledger.adopted)
         wrong += [f"{number} {second}: {each}" for each in ledger.wrong]
