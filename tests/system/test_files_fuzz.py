@@ -65,6 +65,7 @@ class Scene:
 
     def ask(self, method: str, params: Any) -> None:
         assert not list(fence.leaving(params, str(self.root)))
+        assert not self.talking.over, "the server has ended the connection"
         refusal = self.runner.run(self._refusal(method, params))
         assert refusal is None or refusal.code in CODES
         assert refusal is None or not refusal.text.startswith("internal error in")
@@ -80,7 +81,10 @@ class Scene:
 
 @pytest.fixture(scope="module")
 def scene() -> Iterator[Scene]:
-    with walled("--endpoint", "exec") as server, asyncio.Runner() as runner:
+    # The client answers no ping between two requests, and the tests that draw without asking may take longer
+    # than a server waits for a pong.
+    unhurried = ("--limit", "connection.ping_seconds=1h")
+    with walled("--endpoint", "exec", *unhurried) as server, asyncio.Runner() as runner:
         talking = runner.run(Client.open(server.url))
         yield Scene(runner, talking, server, server.base / "own" / "tree")
         runner.run(talking.close())
