@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from enum import Enum
+from typing import Final
 
 from .model import UNLIMITED, Enforcer, Limits, Usage
 from .sandbox import Denial
@@ -32,6 +33,14 @@ class News(Enum):
     """
     STATE = 7
     """Answers ASK: ``value`` is the pid of the command, ``detail`` has a bit for each place in use."""
+
+
+# Looked up once: a report is compared with them several times.
+NEWS_LOST: Final = News.LOST
+NEWS_STARTED: Final = News.STARTED
+NEWS_EXITED: Final = News.EXITED
+NEWS_DENIAL: Final = News.DENIAL
+NEWS_STATE: Final = News.STATE
 
 
 class ExitFlag:

@@ -15,7 +15,7 @@ from holdfast.host.outliving import Holding
 from holdfast.host.tree import Look
 from holdfast.model import Spec, Stream
 from holdfast.poller import Poller
-from holdfast.reports import NO_LIMITS, Ends, EnforcedLimits, Load, News, Pulse, Report
+from holdfast.reports import NEWS_STARTED, NO_LIMITS, Ends, EnforcedLimits, Load, Pulse, Report
 from holdfast.sandbox import Guarantees
 
 if TYPE_CHECKING:
@@ -272,7 +272,7 @@ class PendingStart:
         """
         try:
             report = await self._report
-            if report.news is not News.STARTED:
+            if report.news is not NEWS_STARTED:
                 raise self._child.failure(report)
         except asyncio.CancelledError:
             self.give_up()

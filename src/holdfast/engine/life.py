@@ -6,10 +6,10 @@ import signal as signals
 from collections.abc import Iterable
 from enum import Enum
 from functools import lru_cache
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING, Final, Protocol
 
 from holdfast.model import Cause, Chunk, Denied, Exit, Kind, Limits, Outcome, ProcessTerms, Stream, Usage
-from holdfast.reports import News, Report
+from holdfast.reports import NEWS_LOST, Report
 from holdfast.value import value
 
 from .ring import Ring, RingSnapshot
@@ -32,6 +32,13 @@ class State(Enum):
     EXITED = 4
     CLOSED = 5
 
+
+# Looked up once: in the life of each process they are needed a dozen times.
+RUNNING: Final = State.RUNNING
+STOPPING: Final = State.STOPPING
+KILLED: Final = State.KILLED
+EXITED: Final = State.EXITED
+CLOSED: Final = State.CLOSED
 
 _NEXT = {
     State.RUNNING: (State.STOPPING, State.KILLED, State.EXITED),
@@ -161,7 +168,7 @@ def exit_of(
         confined_command: What its sandbox has refused it, if it is in one.
         said: What is kept of its output.
     """
-    if report.news is News.LOST:
+    if report.news is NEWS_LOST:
         return Exit(LOST, Outcome(Kind.LOST, detail="its shim was killed"))
     code = 128 + report.value if report.by_signal else report.value
     if cause is None:

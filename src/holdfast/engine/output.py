@@ -14,7 +14,7 @@ import fcntl
 import os
 import termios
 from collections.abc import Callable, Iterable, Iterator
-from typing import Protocol
+from typing import Final, Protocol
 
 from holdfast.backend import Valve
 from holdfast.host import pty
@@ -45,6 +45,8 @@ _PACE = 0.001
 """How long small pieces gather, and how close together they must come on average to be a run."""
 
 
+_PTY: Final = Stream.PTY
+
 Take = Callable[[int, Stream], "bytes | None"]
 """Takes what a child has written to a descriptor: empty at the end, None when there is nothing now."""
 
@@ -59,7 +61,7 @@ def read(fd: int, stream: Stream) -> bytes | None:
         if error.errno == errno.EIO:  # How a terminal says that everybody has closed it.
             return b""
         return None  # For want of memory, say: the poller tells again.
-    return _gather(fd, data) if stream is Stream.PTY and len(data) >= _SMALL - 1 else data
+    return _gather(fd, data) if stream is _PTY and len(data) >= _SMALL - 1 else data
 
 
 def widen(fd: int) -> None:
@@ -168,7 +170,7 @@ class Output:
         self._writes = 0
         self._widened = False
         self._watched = True
-        self._final = stream is not Stream.PTY
+        self._final = stream is not _PTY
         self._hung_up = False
         poller.add(fd, self)
 
@@ -296,7 +298,7 @@ class Output:
         """
         if self._fd < 0:
             return
-        left = _DRAIN_MOST if self.stream is Stream.PTY else self._waiting()
+        left = _DRAIN_MOST if self.stream is _PTY else self._waiting()
         while left > 0 and self._fd >= 0:
             data = self._take(self._fd, self.stream)
             if not data:

@@ -35,16 +35,17 @@ from holdfast.model import (
     Usage,
     WriteStatus,
 )
-from holdfast.reports import News, Report
+from holdfast.reports import NEWS_LOST, Report
 from holdfast.value import replace
 
+from . import life
 from .children import Child
 from .ended import pack
 from .life import FORGOTTEN, Descriptors, Owner, ProcessSnapshot, State, end_of, may_become
 from .output import Output, Outputs
 from .recorder import NO_RECORDER, EngineParts, Recorder
 from .ring import Ring, is_news, page
-from .stdin import Stdin
+from .stdin import ACCEPTED, STDIN_CLOSED, Stdin
 from .tree import GONE, Tree
 from .watchdog import Watchdog
 from .watches import LocalWatch, Waiting, notify, wait_for_one
@@ -95,7 +96,7 @@ class LocalProcess(ImmediateControls):
         self._loop = loop = parts.loop
         self._owner = owner
         self._terms = terms
-        self._state = State.RUNNING
+        self._state = life.RUNNING
         self._cause: Cause | None = None
         self._seq = self.writes = 0
         self._watches: tuple[LocalWatch, ...] = ()
@@ -109,14 +110,14 @@ class LocalProcess(ImmediateControls):
             Output(*opened, self, loop=loop, poller=parts.poller, taker=recorder.taker)
             for opened in child.outputs
         )
-        self._terminal = any(stream is Stream.PTY for stream, _ in child.outputs)
+        self._terminal = bool(child.outputs) and child.outputs[0][0] is Stream.PTY
         child.hand_over()
         heard_exit = snapshot is not None and snapshot.exit is not None
         self.tree = GONE
         if child.fileno() >= 0:
             self.tree = Tree(child, self, parts, heard_exit=heard_exit)
         self._watchdog: Watchdog | None = None
-        if terms is not PLAIN and (snapshot is None or snapshot.state is not State.CLOSED):
+        if terms is not PLAIN and (snapshot is None or snapshot.state is not life.CLOSED):
             self._watchdog = Watchdog(self, terms, loop, snapshot)
         if snapshot is not None:
             self._resume(snapshot)
@@ -161,7 +162,7 @@ class LocalProcess(ImmediateControls):
             self.outputs.mute()
         if self.exit is not None:
             self.outputs.expect_end()
-        if self._state is State.KILLED:
+        if self._state is life.KILLED:
             self.tree.kill()  # Perhaps again: an order that was sent twice does no harm.
         elif snapshot.kill_at is not None:
             self.tree.kill_at(snapshot.kill_at, self.kill, ask=not snapshot.was_asked)
@@ -187,14 +188,14 @@ class LocalProcess(ImmediateControls):
 
     def must_wait(self) -> bool:
         """Whether the news of the exit has to wait for a watcher."""
-        return self._state is not State.KILLED and wait_for_one(self.valves, self.tree.resume)
+        return self._state is not life.KILLED and wait_for_one(self.valves, self.tree.resume)
 
     def exited(self, report: Report) -> None:
         """First what it said, then its end.  It may have left others who write to its outputs."""
         self.outputs.finish()
         end = end_of(report, self._cause, self.tree, self._ring)
         # Of a lost process, whoever is left is out of our sight: nobody is waited for.
-        waits = report.news is not News.LOST and self._state is not State.KILLED
+        waits = report.news is not NEWS_LOST and self._state is not life.KILLED
         if waits and self.outputs:
             held_by = self.tree.holders(self.outputs, lambda holders: self._amend(held_by=holders))
             end = replace(end, held_by=held_by)
@@ -216,7 +217,7 @@ class LocalProcess(ImmediateControls):
 
     def _exit(self, end: Exit, drain: float | None) -> None:
         """Number the exit, write it down, and tell everybody."""
-        self._move(State.EXITED)
+        self._move(life.EXITED)
         self._seq += 1
         if self._stdin is not None:
             self._stdin.close()
@@ -230,9 +231,9 @@ class LocalProcess(ImmediateControls):
 
     def _close_if_done(self) -> None:
         """Close an exited process that has no output left."""
-        if self.outputs or self._state is not State.EXITED:
+        if self.outputs or self._state is not life.EXITED:
             return
-        self._move(State.CLOSED)
+        self._move(life.CLOSED)
         self._seq += 1
         self.recorder.closed(self._seq)
         notify(self._watches, lambda watcher: watcher.closed(self._seq))
@@ -269,7 +270,7 @@ class LocalProcess(ImmediateControls):
 
     def _close(self) -> None:
         """Wait no longer for the output of an exited process."""
-        if self._state is State.EXITED:
+        if self._state is life.EXITED:
             self.outputs.close()
             self._close_if_done()
 
@@ -291,12 +292,12 @@ class LocalProcess(ImmediateControls):
             self._cause = cause
             if cause.kind is Kind.OUTPUT_LIMIT:
                 self.outputs.mute()
-        if grace <= 0 or self._state is State.KILLED:
+        if grace <= 0 or self._state is life.KILLED:
             self.kill()
         else:
             self.recorder.ending(self._cause, self._loop.time() + grace)
-            if self._state is State.RUNNING:
-                self._move(State.STOPPING)
+            if self._state is life.RUNNING:
+                self._move(life.STOPPING)
             self.tree.stop(grace, self.kill)
             self.recorder.ending(self._cause, self._loop.time() + grace, asked=True)
         return running
@@ -305,8 +306,8 @@ class LocalProcess(ImmediateControls):
         """End the tree now."""
         self.recorder.ending(self._cause, self._loop.time())
         self.tree.kill()
-        if self._state in (State.RUNNING, State.STOPPING):
-            self._move(State.KILLED)
+        if self._state in (life.RUNNING, life.STOPPING):
+            self._move(life.KILLED)
             self._go_on()
         else:
             self._close()
@@ -334,7 +335,7 @@ class LocalProcess(ImmediateControls):
 
     @property
     def closed(self) -> bool:
-        return self._state is State.CLOSED
+        return self._state is life.CLOSED
 
     @property
     def has_leftovers(self) -> bool:
@@ -398,10 +399,10 @@ class LocalProcess(ImmediateControls):
 
     def try_write(self, data: bytes, *, write_id: str | None = None) -> WriteStatus | None:
         if self._stdin is None:
-            return WriteStatus.STDIN_CLOSED
-        if self._state is State.KILLED:
+            return STDIN_CLOSED
+        if self._state is life.KILLED:
             if self._stdin.has_accepted(write_id):
-                return WriteStatus.ACCEPTED
+                return ACCEPTED
             raise StdinFailed
         self.writes += 1
         if self._watchdog is not None:
@@ -417,7 +418,7 @@ class LocalProcess(ImmediateControls):
 
     def close_stdin_now(self, *, write_id: str | None = None) -> WriteStatus:
         if self._stdin is None:
-            return WriteStatus.STDIN_CLOSED
+            return STDIN_CLOSED
         # A pipe tells its reader by being closed, a terminal by a character.
         last = self.outputs.end_of_input() if self._terminal else b""
         return self._stdin.finish(last, write_id)

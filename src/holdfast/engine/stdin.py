@@ -14,6 +14,7 @@ import asyncio
 import errno
 import os
 from collections import OrderedDict, deque
+from typing import Final
 
 from holdfast.config import EngineLimits
 from holdfast.model import WriteStatus
@@ -21,6 +22,9 @@ from holdfast.poller import WRITABLE, Poller
 
 from .life import StdinSnapshot
 from .output import widen
+
+ACCEPTED: Final = WriteStatus.ACCEPTED
+STDIN_CLOSED: Final = WriteStatus.STDIN_CLOSED
 
 FOR_NOW = (errno.EAGAIN, errno.ENOMEM, errno.ENOBUFS)
 """What the system says when it cannot take bytes at this moment; the next one may be better."""
@@ -119,21 +123,21 @@ class Stdin:
         self._widen(len(data))
         if self._queue or self._line:
             if self.has_accepted(write_id):
-                return WriteStatus.ACCEPTED
+                return ACCEPTED
             if self._finished:
-                return WriteStatus.STDIN_CLOSED
+                return STDIN_CLOSED
             return None if self._line or not self._has_room() else self._take(data, write_id)
         if self._ids is not None and write_id in self._ids:
-            return WriteStatus.ACCEPTED
+            return ACCEPTED
         if self._fd is None or self._finished:
-            return WriteStatus.STDIN_CLOSED
+            return STDIN_CLOSED
         # The usual case: nothing waits, and the pipe takes it all.
         try:
             written = os.write(self._fd, data)
         except OSError as error:
             if error.errno not in FOR_NOW:
                 self.close()  # The child closed its end, or the terminal is gone.
-                return WriteStatus.STDIN_CLOSED
+                return STDIN_CLOSED
             written = 0
         if written < len(data):
             self._enqueue(memoryview(data)[written:])
@@ -171,9 +175,9 @@ class Stdin:
         With a ``write_id`` that was accepted before, it is accepted again.
         """
         if self.has_accepted(write_id):
-            return WriteStatus.ACCEPTED
+            return ACCEPTED
         if self._finished or self._fd is None:
-            return WriteStatus.STDIN_CLOSED
+            return STDIN_CLOSED
         self._finished = True
         self._remember(write_id)
         if last:
@@ -182,7 +186,7 @@ class Stdin:
             self._admit()
             self._flush()
         self._close_if_done()
-        return WriteStatus.ACCEPTED
+        return ACCEPTED
 
     def _close_if_done(self) -> None:
         if self._finished and not self._queue and not self._line:
@@ -216,16 +220,16 @@ class Stdin:
     def _take(self, data: bytes, write_id: str | None) -> WriteStatus | None:
         """Make ``data`` ours, unless it was before or nobody can read it; None if there is no room for it."""
         if self.has_accepted(write_id):
-            return WriteStatus.ACCEPTED
+            return ACCEPTED
         if self._fd is None:
-            return WriteStatus.STDIN_CLOSED
+            return STDIN_CLOSED
         self._enqueue(data)
         return self._remember(write_id)
 
     def _remember(self, write_id: str | None) -> WriteStatus:
         if write_id is not None:
             self._remember_as(write_id, len(write_id))
-        return WriteStatus.ACCEPTED
+        return ACCEPTED
 
     def _remember_as(self, key: str | bytes, size: int) -> None:
         """Remember an identifier of this size by a key, and forget the oldest ones."""

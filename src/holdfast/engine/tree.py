@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING, Protocol
 from holdfast.host.holding import ends_of
 from holdfast.host.tree import glance
 from holdfast.model import Limits, Usage
-from holdfast.reports import Ends, Load, News, Report
+from holdfast.reports import NEWS_EXITED, NEWS_LOST, Ends, Load, News, Report
 
 from .children import NO_CHILD, Child
 from .looking import Looking
@@ -112,8 +112,8 @@ class Tree:
         report = self._child.receive()
         if report is None:
             return  # The poller spoke of a descriptor that had this number before.
-        lost = report.news is News.LOST
-        if report.news is News.EXITED or (lost and not self._heard_exit):
+        lost = report.news is NEWS_LOST
+        if report.news is NEWS_EXITED or (lost and not self._heard_exit):
             # First, because what is written down of the exit must be there before the shim may forget it.
             if not self._heard_exit:
                 self._heard_exit = True

@@ -10,7 +10,18 @@ from typing import TYPE_CHECKING
 
 from holdfast.errors import SignalFailed, SpawnFailed
 from holdfast.model import Stream
-from holdfast.reports import NO_LIMITS, Ends, EnforcedLimits, Load, News, Pulse, Report
+from holdfast.reports import (
+    NEWS_DENIAL,
+    NEWS_EXITED,
+    NEWS_LOST,
+    NEWS_STARTED,
+    NO_LIMITS,
+    Ends,
+    EnforcedLimits,
+    Load,
+    Pulse,
+    Report,
+)
 from holdfast.value import replace
 
 from . import tree
@@ -125,18 +136,18 @@ class ShimChild:
     def receive(self) -> Report | None:
         """Return the next report; None if none has come.  ``confined_command`` gets the denials instead."""
         report = self._shim.receive()
-        while report is not None and report.news is News.DENIAL:
+        while report is not None and report.news is NEWS_DENIAL:
             if self.confined_command is not None and report.denial is not None:
                 self.confined_command.denials.append(report.denial)
             report = self._shim.receive()
-        if report is not None and report.news is News.STARTED:
+        if report is not None and report.news is NEWS_STARTED:
             self.pid, self._shim_pid = report.value, report.shim
             if self.limits is not NO_LIMITS:
                 self._before_us = tree.waited_us(self._shim_pid)
             self._explain = None
-        elif report is not None and report.news is News.EXITED:
+        elif report is not None and report.news is NEWS_EXITED:
             self._has_exited = True
-        elif report is not None and report.news is News.LOST:
+        elif report is not None and report.news is NEWS_LOST:
             self.released = True  # No shim keeps the pid from others any more.
         return report
 

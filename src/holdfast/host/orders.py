@@ -14,7 +14,7 @@ from enum import Enum
 from typing import TYPE_CHECKING
 
 from holdfast.model import Usage
-from holdfast.reports import News, Report
+from holdfast.reports import NEWS_DENIAL, NEWS_STATE, News, Report
 from holdfast.sandbox import Denial
 from holdfast.value import value
 
@@ -217,16 +217,21 @@ REPORT_MOST = _REPORT.size + max(OP_MOST + SUBJECT_MOST, SURVIVORS_MOST * _PID.s
 """Bytes of the longest report."""
 
 
+_NEWS = tuple(News)
+"""By their numbers, which have no gaps."""
+
+
 def read_report(data: bytes) -> Report:
     """Return the report in a message of a shim."""
     what, value, detail, shim, user, system, peak = _REPORT.unpack_from(data)
-    if what == News.DENIAL.value:
+    news = _NEWS[what]
+    if news is NEWS_DENIAL:
         op, _, subject = data[_REPORT.size :].partition(b"\0")
-        return Report(News.DENIAL, denial=Denial(os.fsdecode(op), os.fsdecode(subject), value))
-    if what == News.STATE.value:
-        return Report(News.STATE, value, detail, shim)
+        return Report(NEWS_DENIAL, denial=Denial(os.fsdecode(op), os.fsdecode(subject), value))
+    if news is NEWS_STATE:
+        return Report(NEWS_STATE, value, detail, shim)
     pids = [pid for (pid,) in _PID.iter_unpack(data[_REPORT.size :])]
-    return Report(News(what), value, detail, shim, Usage(user, system, peak * 1024), pids)
+    return Report(news, value, detail, shim, Usage(user, system, peak * 1024), pids)
 
 
 def stage_of(report: Report) -> StartStage:
@@ -259,7 +264,7 @@ class StateReport:
     def read(data: bytes) -> StateReport | None:
         """Return the report in a message of a shim; None if it is another report."""
         what, pid, detail, shim, *_ = _REPORT.unpack_from(data)
-        if what != News.STATE.value:
+        if what != NEWS_STATE.value:
             return None
         key, asked, flags = _STATE.unpack_from(data, _REPORT.size)
         return StateReport(

@@ -11,6 +11,7 @@ import re
 import signal as signals
 from binascii import b2a_base64
 from functools import lru_cache
+from typing import Final
 
 import msgspec
 
@@ -63,7 +64,10 @@ _OUTPUT = re.compile(
 _TAIL = b'"}}'
 _HEAD_MOST = 1024
 """Bytes in which the base64 has begun; of a process with a longer name it is read more slowly."""
-_STREAMS = {b"stdout": Stream.STDOUT, b"stderr": Stream.STDERR, b"pty": Stream.PTY}
+_STDOUT: Final = Stream.STDOUT
+_STDERR: Final = Stream.STDERR
+_STREAMS = {b"stdout": _STDOUT, b"stderr": _STDERR, b"pty": Stream.PTY}
+_EXIT: Final = Kind.EXIT
 
 
 def output(name: bytes, chunk: Chunk) -> tuple[bytes, ...]:
@@ -71,9 +75,9 @@ def output(name: bytes, chunk: Chunk) -> tuple[bytes, ...]:
 
     The hot path of a server: one call for each chunk.
     """
-    # Comparing is faster than any look-up by an enum's member.
+    # Comparing is faster than any look-up by an enum's member, or of one.
     stream, data = chunk.stream, chunk.data
-    word = b"stdout" if stream is Stream.STDOUT else b"stderr" if stream is Stream.STDERR else b"pty"
+    word = b"stdout" if stream is _STDOUT else b"stderr" if stream is _STDERR else b"pty"
     if len(data) < _SMALL:
         data = b2a_base64(data, newline=False) if len(data) < _LINE else base64.encode(data)
         return (
@@ -150,7 +154,7 @@ def _exit(end: Exit, *, extended: bool) -> bytes:
 
 def _outcome(end: Exit, *, extended: bool) -> bytes:
     """The outcome, if the exit code does not say it or the client knows the extensions."""
-    if extended or end.outcome.kind is not Kind.EXIT:
+    if extended or end.outcome.kind is not _EXIT:
         return b',"outcome":' + _outcome_text(end.outcome)
     return b""
 

@@ -8,6 +8,7 @@ from collections.abc import Callable
 from enum import Enum
 from functools import partial
 from time import monotonic
+from typing import Final
 
 from holdfast.config import ConnectionLimits
 from holdfast.errors import LimitReached
@@ -51,6 +52,12 @@ class Phase(Enum):
     CLOSING = 3
     """Our close frame is out; nothing the peer says counts but its own."""
     CLOSED = 4
+
+
+# Looked up once: for a member of an enum Python 3.11 takes as long as for ten lines.
+_OPEN: Final = Phase.OPEN
+_LONG: Final = Phase.LONG
+_CLOSED: Final = Phase.CLOSED
 
 
 class WebSocketChannel(asyncio.BufferedProtocol):
@@ -240,7 +247,7 @@ class WebSocketChannel(asyncio.BufferedProtocol):
             while True:
                 for op, payload in reader.feed(data, _FRAMES):
                     if op <= BINARY:  # Text or binary: a whole message.
-                        if self._phase is Phase.OPEN or self._phase is Phase.LONG:
+                        if self._phase is _OPEN or self._phase is _LONG:
                             connection.receive(payload, op == BINARY)
                     elif op == PING:
                         self._pong(payload)
@@ -249,7 +256,7 @@ class WebSocketChannel(asyncio.BufferedProtocol):
                             partial(self._on_close_frame, payload, wire.close_reason(payload))
                         )
                         return
-                if not reader.left or self._phase is Phase.CLOSED:
+                if not reader.left or self._phase is _CLOSED:
                     return
                 if monotonic() > until:
                     self._give_turn()
@@ -292,8 +299,8 @@ class WebSocketChannel(asyncio.BufferedProtocol):
     # Frames out.
 
     def write(self, *parts: bytes) -> None:
-        if self._phase is not Phase.OPEN:
-            if self._phase is Phase.LONG:
+        if self._phase is not _OPEN:
+            if self._phase is _LONG:
                 self._queue.put(parts)
             return
         size = len(parts[0]) if len(parts) == 1 else sum(map(len, parts))
@@ -342,7 +349,7 @@ class WebSocketChannel(asyncio.BufferedProtocol):
     def flush(self) -> None:
         """Send everything of this batch of events at once."""
         batch = self._batch
-        if batch and self._phase is not Phase.CLOSED:
+        if batch and self._phase is not _CLOSED:
             size, self._batch, self._batch_size = self._batch_size, [], 0
             if size < _GATHER_FROM or len(batch) > _GATHER_MOST:
                 self._transport.write(b"".join(batch))

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import signal as signals
 from collections.abc import Coroutine
-from typing import Any
+from typing import Any, Final
 
 from holdfast.dialects.scope import Starting
 from holdfast.errors import BadRequest
@@ -45,7 +45,7 @@ def write(
     status = entry.process.try_write(params.data, write_id=params.write_id)
     if status is None:
         return _write_later(entry, params)
-    return _ACCEPTED if status is WriteStatus.ACCEPTED else WriteResult(status.value)
+    return _ANSWER_ACCEPTED if status is _ACCEPTED else WriteResult(status.value)
 
 
 async def _write_later(entry: Entry, params: DecodedWrite) -> WriteResult:
@@ -53,7 +53,8 @@ async def _write_later(entry: Entry, params: DecodedWrite) -> WriteResult:
     return WriteResult(status.value)
 
 
-_ACCEPTED = JsonParts((encode(WriteResult(WriteStatus.ACCEPTED.value)),))
+_ACCEPTED: Final = WriteStatus.ACCEPTED
+_ANSWER_ACCEPTED = JsonParts((encode(WriteResult(_ACCEPTED.value)),))
 """The answer to nearly every write: encoded once."""
 
 

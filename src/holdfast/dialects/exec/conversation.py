@@ -6,6 +6,7 @@ import asyncio
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from enum import Enum
+from typing import Final
 
 from holdfast.backend import HostedBackend
 from holdfast.config import FileLimits, HttpLimits, SandboxLimits, SessionLimits
@@ -187,6 +188,9 @@ class Handshake(Enum):
     """The client has sent ``initialized``."""
 
 
+_READY: Final = Handshake.READY
+
+
 class ExecConversation:
     """One client's talk, from the handshake on.  Implements ``dialect.Conversation``."""
 
@@ -307,7 +311,7 @@ class ExecConversation:
             return
         if self._session is None:
             raise OutOfTurn(f"client must call initialize before using {method.family} methods")
-        if self.stage is not Handshake.READY:
+        if self.stage is not _READY:
             raise OutOfTurn(f"client must send initialized before using {method.family} methods")
 
     def notified(self, notification: Notification) -> None:

@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING
 
 from holdfast.config import EngineLimits
 from holdfast.engine.life import StdinSnapshot
-from holdfast.engine.stdin import FOR_NOW, Stdin
+from holdfast.engine.stdin import ACCEPTED, FOR_NOW, STDIN_CLOSED, Stdin
 from holdfast.errors import LimitReached
 from holdfast.host.arena import BLOCK_SIZE
 from holdfast.model import WriteStatus
@@ -128,7 +128,7 @@ class DurableStdin(Stdin):
             return self._try_slowly(data, write_id)
         ids = self._ids
         if ids is not None and write_id in ids:
-            return WriteStatus.ACCEPTED
+            return ACCEPTED
         # The usual case: nothing waits, and there is room behind what the child has.
         words, memory = self._words, self._map
         memory[pos:end] = data
@@ -154,9 +154,9 @@ class DurableStdin(Stdin):
 
     def _try_slowly(self, data: bytes, write_id: str | None) -> WriteStatus | None:
         if self.has_accepted(write_id):
-            return WriteStatus.ACCEPTED
+            return ACCEPTED
         if self._fd is None or self._finished:
-            return WriteStatus.STDIN_CLOSED
+            return STDIN_CLOSED
         self._widen(len(data))
         return None if self._line or not self._has_room() else self._take(data, write_id)
 
@@ -173,9 +173,9 @@ class DurableStdin(Stdin):
 
     def _take(self, data: bytes, write_id: str | None) -> WriteStatus | None:
         if self.has_accepted(write_id):
-            return WriteStatus.ACCEPTED
+            return ACCEPTED
         if self._fd is None:
-            return WriteStatus.STDIN_CLOSED
+            return STDIN_CLOSED
         before = self._journal.count
         if not self._accept(data, write_id):
             return None
@@ -192,7 +192,7 @@ class DurableStdin(Stdin):
             if self._fd is None and self._tail == before:
                 # The child closed its end, or the terminal is gone.  Nobody was told that this was accepted.
                 self._journal.commit(before)
-                return WriteStatus.STDIN_CLOSED
+                return STDIN_CLOSED
         return self._remember(write_id)
 
     def _accept(self, data: bytes, write_id: str | None, flags: int = 0) -> bool:
@@ -308,16 +308,16 @@ class DurableStdin(Stdin):
             LimitReached: The arena has no room to remember it.
         """
         if self.has_accepted(write_id):
-            return WriteStatus.ACCEPTED
+            return ACCEPTED
         if self._finished or self._fd is None:
-            return WriteStatus.STDIN_CLOSED
+            return STDIN_CLOSED
         if write_id is not None or last or self._line or self._ends:
             self._accept_end(last, write_id)
         self._finished = True
         self._remember(write_id)
         self._last = last
         self._close_if_done()
-        return WriteStatus.ACCEPTED
+        return ACCEPTED
 
     def _accept_end(self, last: bytes, write_id: str | None) -> None:
         """Commit that nothing more is taken, and the last bytes.
