@@ -6,7 +6,8 @@ call, and what a batch of events leads to, like bytes for the same socket, is
 done once at the end of the batch.
 
 A poller either sits behind any event loop as a single descriptor (``attach``),
-or is that loop's selector (``selector``), which saves a system call per round.
+or has a loop made for it (``new_loop``), which has no turn between two batches of
+events unless one of them gave it something to do.
 """
 
 from __future__ import annotations
@@ -18,8 +19,9 @@ import math
 import select
 import selectors
 from collections.abc import Callable, Mapping
+from contextvars import Context
 from time import monotonic
-from typing import Any, Protocol
+from typing import Any, Protocol, TypeVarTuple
 
 from .stalls import Stalls
 
@@ -161,15 +163,51 @@ class Poller:
     def _poll(self) -> None:
         self.dispatch(self.epoll.poll(0, _BATCH))
 
-    def selector(self) -> LoopSelector:
-        """Be the selector of an event loop that is yet to be made."""
-        return LoopSelector(self)
+    def new_loop(self) -> PollerLoop:
+        """Make an event loop that has this poller for its selector."""
+        return PollerLoop(self)
 
     def close(self) -> None:
         """Watch nothing any more."""
         if self._loop is not None:
             self._loop.remove_reader(self.epoll.fileno())
             self.epoll.close()
+
+
+Ts = TypeVarTuple("Ts")
+
+
+class PollerLoop(asyncio.SelectorEventLoop):
+    """An event loop with a poller.
+
+    A turn of a loop costs a quarter of what a short request costs, and most events are no business of the
+    loop: they give it neither a callback to call nor a timer to wait for.  Its selector is told here of both,
+    and goes on by itself until there is one.
+    """
+
+    def __init__(self, poller: Poller) -> None:
+        self._sources = LoopSelector(poller)
+        super().__init__(self._sources)
+
+    def call_soon(
+        self, callback: Callable[[*Ts], object], *args: *Ts, context: Context | None = None
+    ) -> asyncio.Handle:
+        self._sources.is_wanted = True
+        return _call_soon(self, callback, *args, context=context)
+
+    def call_at(
+        self, when: float, callback: Callable[[*Ts], object], *args: *Ts, context: Context | None = None
+    ) -> asyncio.TimerHandle:
+        self._sources.is_wanted = True
+        return _call_at(self, when, callback, *args, context=context)
+
+    def stop(self) -> None:
+        self._sources.is_wanted = True
+        super().stop()
+
+
+_call_soon = asyncio.SelectorEventLoop.call_soon
+_call_at = asyncio.SelectorEventLoop.call_at
 
 
 class LoopSelector(selectors.BaseSelector):
@@ -180,6 +218,8 @@ class LoopSelector(selectors.BaseSelector):
         self._epoll = poller.epoll
         self._keys: dict[int, selectors.SelectorKey] = {}
         self._since = math.inf  # There was no turn yet.
+        self.is_wanted = False
+        """Whether the loop was given something to do since it last looked for events."""
 
     def register(self, fileobj: Any, events: int, data: Any = None) -> selectors.SelectorKey:
         key = selectors.SelectorKey(fileobj, _number(fileobj), events, data)
@@ -199,23 +239,28 @@ class LoopSelector(selectors.BaseSelector):
         return key
 
     def select(self, timeout: float | None = None) -> list[tuple[selectors.SelectorKey, int]]:
-        # Rounded up to what epoll knows, or the loop would turn until the time has come.
-        wait = -1.0 if timeout is None else max(0.0, math.ceil(timeout * 1e3) * 1e-3)
-        stalls, took = self._poller.stalls, monotonic() - self._since
+        poller, now = self._poller, monotonic()
+        stalls, took = poller.stalls, now - self._since
         if took > stalls.bar:
             stalls.saw(took, "tasks and timers of one turn")
-        try:
+        end = math.inf if timeout is None else now + timeout
+        self.is_wanted = False
+        while True:
+            # Rounded up to what epoll knows, or this would turn until the time has come.
+            left = end - now
+            wait = -1.0 if left == math.inf else math.ceil(left * 1e3) * 1e-3 if left > 0.0 else 0.0
             events = self._epoll.poll(wait, _BATCH)
-        except InterruptedError:
-            events = []
-        ready = []
-        for fd, event in self._poller.dispatch(events):
-            key = self._keys.get(fd)
-            if key is not None:
-                ready.append((key, _from_epoll(event) & key.events))
+            others = poller.dispatch(events)
+            now = poller.dispatched_at
+            if others or self.is_wanted or not events or now >= end:
+                break
         stalls.doing = ""
-        self._since = self._poller.dispatched_at
-        return ready
+        self._since = now
+        return [
+            (key, _from_epoll(event) & key.events)
+            for fd, event in others
+            if (key := self._keys.get(fd)) is not None
+        ]
 
     def get_map(self) -> Mapping[Any, selectors.SelectorKey]:
         return self._keys

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import os
 import socket
+import threading
 from collections.abc import Awaitable, Callable, Iterator
 from contextlib import contextmanager
 
@@ -257,7 +258,7 @@ def in_own_loop(main: Callable[[Poller], Awaitable[None]]) -> None:
     """Run in a loop whose selector is the poller, as the server does."""
     poller = Poller()
     before = open_files()
-    with asyncio.Runner(loop_factory=lambda: asyncio.SelectorEventLoop(poller.selector())) as runner:
+    with asyncio.Runner(loop_factory=poller.new_loop) as runner:
         runner.run(_call(main, poller))
     assert poller.epoll.closed
     assert len(open_files()) == len(before) - 1
@@ -353,3 +354,78 @@ async def test_what_waits_to_be_watched_can_be_removed() -> None:
         await kept.called()
         assert removed.times == 0
         poller.remove(other)
+
+
+@pytest.mark.parametrize("what", ["call_soon", "call_later"])
+def test_what_a_source_gives_its_loop_to_do_is_done_at_once(what: str) -> None:
+    """The selector goes on by itself only while the loop has nothing to do."""
+
+    async def main(poller: Poller) -> None:
+        loop = asyncio.get_running_loop()
+        with pipes(1) as [(reader, writer)]:
+            done: asyncio.Future[None] = loop.create_future()
+
+            def give() -> None:
+                os.read(reader, 1)
+                if what == "call_soon":
+                    loop.call_soon(done.set_result, None)
+                else:
+                    loop.call_later(0.01, done.set_result, None)
+
+            poller.add(reader, Counter(give))
+            os.write(writer, b"x")
+            await done
+            poller.remove(reader)
+
+    in_own_loop(main)
+
+
+def test_a_loop_that_a_source_stops_is_stopped_before_the_next_event() -> None:
+    poller = Poller()
+    with asyncio.Runner(loop_factory=poller.new_loop) as runner, pipes(1) as [(reader, writer)]:
+        source = Counter(runner.get_loop().stop)
+        poller.add(reader, source)
+
+        async def wait() -> None:
+            await asyncio.sleep(0)
+            os.write(writer, b"x")  # Nobody reads it: the source is ready whenever it is looked at.
+            await asyncio.sleep(PATIENCE)
+
+        with pytest.raises(RuntimeError, match="stopped before"):
+            runner.run(wait())
+
+        assert source.times == 1
+        poller.remove(reader)
+
+
+def test_a_timer_comes_in_time_though_a_source_has_something_to_do_without_end() -> None:
+    async def main(poller: Poller) -> None:
+        with pipes(1) as [(reader, writer)]:
+            busy = Counter()
+            poller.add(reader, busy)
+            os.write(writer, b"x")  # Nobody reads it: the source is ready whenever it is looked at.
+
+            await asyncio.sleep(0.05)
+
+            assert busy.times > 1
+            poller.remove(reader)
+
+    in_own_loop(main)
+
+
+def test_a_thread_wakes_a_loop_whose_selector_goes_on_by_itself() -> None:
+    async def main(poller: Poller) -> None:
+        loop, done = asyncio.get_running_loop(), asyncio.Event()
+        with pipes(1) as [(reader, writer)]:
+            busy = Counter()
+            poller.add(reader, busy)
+            os.write(writer, b"x")
+
+            thread = threading.Thread(target=loop.call_soon_threadsafe, args=(done.set,))
+            thread.start()
+            await done.wait()
+
+            thread.join()
+            poller.remove(reader)
+
+    in_own_loop(main)

@@ -89,7 +89,7 @@ def test_tasks_and_timers_of_our_own_loop_are_measured(how: str, caplog: pytest.
         await asyncio.sleep(0)
         await asyncio.sleep(0)
 
-    with asyncio.Runner(loop_factory=lambda: asyncio.SelectorEventLoop(poller.selector())) as runner:
+    with asyncio.Runner(loop_factory=poller.new_loop) as runner:
         runner.run(held())
 
     assert stalls.take() >= _WHILE
@@ -104,6 +104,6 @@ def test_waiting_for_events_holds_nothing() -> None:
         runner.run(asyncio.sleep(_WHILE))
         return poller.stalls.take()
 
-    with asyncio.Runner(loop_factory=lambda: asyncio.SelectorEventLoop(poller.selector())) as runner:
+    with asyncio.Runner(loop_factory=poller.new_loop) as runner:
         # More than once: somebody else on this machine may hold us up, but not every time.
         assert min(longest() for _ in range(10)) < _WHILE

@@ -137,7 +137,7 @@ def _run(plan: ServerPlan, takeover: Takeover | None) -> int:
     spawner = Spawner(Environment(own_environment()), fork_server, groups=groups, confiner=confiner)
     poller, code = Poller(), _FAILED
     try:
-        with asyncio.Runner(loop_factory=lambda: asyncio.SelectorEventLoop(poller.selector())) as runner:
+        with asyncio.Runner(loop_factory=poller.new_loop) as runner:
             if os.getpid() == 1:
                 # As the first process of a container we have to reap the orphans of others, too.
                 runner.get_loop().add_signal_handler(signal.SIGCHLD, fork_server.adopt)
