@@ -242,8 +242,13 @@ class WebSocketChannel(asyncio.BufferedProtocol):
             deque(reader.feed(data, 0), maxlen=0)  # Behind the rest, which waits for its turn.
             return
         connection.until = 0.0
-        until = monotonic() + self._limits.turn_seconds
         try:
+            text = reader.whole(data)
+            if text is not None:
+                if self._phase is _OPEN or self._phase is _LONG:
+                    connection.receive(text)
+                return
+            until = monotonic() + self._limits.turn_seconds
             while True:
                 for op, payload in reader.feed(data, _FRAMES):
                     if op <= BINARY:  # Text or binary: a whole message.

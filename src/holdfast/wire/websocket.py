@@ -140,6 +140,9 @@ def close_frame(code: CloseCode, reason: str) -> bytes:
 _COPIED = 16 * 1024
 """Bytes up to which what was received is copied before it is read: parts of a copy cost less than views."""
 
+_SHORT_FRAME = 4096
+"""Bytes of a frame that is looked for as a whole."""
+
 _MASKING = {4: "frames from a client must be masked", 0: "frames from a server must not be masked"}
 
 
@@ -164,6 +167,26 @@ class FrameReader:
         self._partial: bytearray | None = None
         self._message: bytearray | None = None
         self._op = TEXT
+
+    def whole(self, data: memoryview) -> bytes | None:
+        """The text if ``data`` is one short text message of a client, from its first byte to its last.
+
+        That is what most reads of a socket give.  None for anything else, which is left to ``feed``.
+        """
+        if self._partial is not None or self._message is not None or not 6 <= len(data) < _SHORT_FRAME:
+            return None
+        frame = bytes(data)
+        length = frame[1] - 0x80
+        start = 6
+        if length == 126:
+            length, start = frame[2] << 8 | frame[3], 8
+        elif length > 126:
+            return None
+        # If it is not masked, its length is negative.
+        if frame[0] != 0x81 or start + length != len(frame) or length > self._limit:
+            return None
+        text = unmask(frame[start:], frame[start - 4 : start])
+        return text if text.isascii() else _checked(TEXT, text)
 
     def feed(self, data: memoryview, most: int = sys.maxsize) -> Iterator[tuple[int, Any]]:
         """What ``data`` completes: messages as TEXT or BINARY, and control frames.

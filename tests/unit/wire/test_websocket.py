@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from holdfast.wire.websocket import (
     BINARY,
@@ -340,3 +342,53 @@ def test_no_more_frames_are_looked_at_than_were_asked_for() -> None:
         ([], False),
         ([(TEXT, b"d")], False),
     ]
+
+
+FIRST = st.sampled_from([0x81, 0x81, 0x81, 0x01, 0x80, 0x82, 0x88, 0x89, 0xC1, 0x83])
+SECOND = st.one_of(st.integers(0, 255), st.sampled_from([0x80 | 5, 0x80 | 126, 0x80 | 127, 5, 126, 127]))
+
+
+@given(
+    first=FIRST,
+    second=SECOND,
+    extended=st.sampled_from([b"", b"\0\5", b"\0\x7e", b"\1\0", b"\0" * 7 + b"\5"]),
+    rest=st.binary(max_size=300),
+    exact=st.booleans(),
+)
+def test_a_message_that_is_read_as_a_whole_is_what_would_be_read_otherwise(
+    *, first: int, second: int, extended: bytes, rest: bytes, exact: bool
+) -> None:
+    """And nothing that is no such message is taken for one, whatever its header says."""
+    if exact:
+        second, extended = (
+            (0x80 | len(rest), b"") if len(rest) < 126 else (0xFE, len(rest).to_bytes(2, "big"))
+        )
+    data = bytes((first, second)) + extended + b"\1\2\3\4" + rest
+
+    whole = outcome(lambda: [(TEXT, reader().whole(memoryview(data)))])
+
+    if whole != [(TEXT, None)]:
+        assert outcome(lambda: read(reader(), [data])) == whole
+    else:
+        assert not (exact and first == 0x81)
+
+
+def outcome(action: Callable[[], object]) -> object:
+    """What came of it, or which rule the peer broke."""
+    try:
+        return action()
+    except Violation as broken:
+        return broken.code, broken.reason
+
+
+@pytest.mark.parametrize("before", [frame(TEXT, b"a", final=False), frame(TEXT, b"ab")[:-1]])
+def test_nothing_is_read_as_a_whole_behind_the_beginning_of_something_else(before: bytes) -> None:
+    frames = reader()
+    read(frames, [before])
+
+    assert frames.whole(memoryview(frame(TEXT, b"b"))) is None
+
+
+def test_nothing_over_the_limit_is_read_as_a_whole() -> None:
+    assert reader(limit=9).whole(memoryview(frame(TEXT, b"123456789"))) == b"123456789"
+    assert reader(limit=9).whole(memoryview(frame(TEXT, b"1234567890"))) is None
