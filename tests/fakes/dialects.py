@@ -135,7 +135,7 @@ class FakeProcess(ImmediateControls):
         self.retained_bytes = 0
         self.watcher: Watcher | None = None
         self.valve: Valve | None = None
-        self.page = Page([], 1, None, closed=False)
+        self._page = Page([], 1, None, closed=False)
         self.reads_wait = False
         """Whether ``try_read`` has the caller use ``read``."""
         self.write_status: WriteStatus | None = WriteStatus.ACCEPTED
@@ -153,6 +153,17 @@ class FakeProcess(ImmediateControls):
         self.exact = True
         self.packed: Packed | None = None
         """What ``pack`` answers."""
+
+    @property
+    def page(self) -> Page:
+        """What ``read`` and ``try_read`` answer, whatever they are asked for."""
+        return self._page
+
+    @page.setter
+    def page(self, page: Page) -> None:
+        self._page = page
+        # Nobody is told of events that there were not.
+        self.next_seq = max(self.next_seq, page.next_seq)
 
     @property
     def exit_code(self) -> int | None:

@@ -288,6 +288,17 @@ def page(found: Page, *, extended: bool) -> JsonParts:
     return parts
 
 
+def nothing(next_seq: int) -> JsonParts:
+    """The page of a process that runs and has said nothing new."""
+    return JsonParts((_NOTHING % next_seq,))
+
+
+_NOTHING = (
+    b'{"chunks":[],"nextSeq":%d,"exited":false,"exitCode":null,"closed":false,"failure":null,'
+    b'"sandboxDenied":false}'
+)
+
+
 def _gap(found: Gap) -> bytes:
     """The member about output that was dropped."""
     return b',"gap":' + _encode(WireOutputGap(found.first, found.last, found.size))

@@ -18,19 +18,8 @@ import pybase64
 from holdfast.value import value
 
 from .serde import Misfit, fit
-from .serde_json import MOST_NESTED, MOST_VALUES, Malformed, scan, trailing
-
-__all__ = [
-    "Envelope",
-    "ErrorBody",
-    "Id",
-    "Malformed",
-    "Message",
-    "Notification",
-    "Request",
-    "Response",
-    "TraceContext",
-]
+from .serde_json import MOST_NESTED, MOST_VALUES, scan, trailing
+from .serde_json import Malformed as Malformed  # Whoever decodes has it from here.
 
 Id = int | str
 
@@ -41,6 +30,7 @@ UNPARSED: Id = -1
 
 _BAD_ID = "data did not match any variant of untagged enum RequestId"
 _decode = msgspec.json.Decoder().decode
+_REFUSED = (msgspec.DecodeError, UnicodeDecodeError, RecursionError)
 encode = msgspec.json.Encoder().encode
 """A value as JSON."""
 
@@ -68,12 +58,12 @@ class ErrorBody(msgspec.Struct):
             raise ValueError("invalid number")
 
 
-class Request(msgspec.Struct):
+class Request(msgspec.Struct, omit_defaults=True):
     """A message that has to be answered."""
 
     id: Id
     method: str
-    params: Any
+    params: Any = None
     trace: TraceContext | None = None
 
 
@@ -94,6 +84,8 @@ class Response(msgspec.Struct):
 
 Message = Request | Notification | Response
 
+_decode_request = msgspec.json.Decoder(Request).decode
+
 
 # In.
 
@@ -104,20 +96,24 @@ def decode(text: bytes) -> Message:
     Raises:
         Malformed: It is none; the words say why.
     """
-    short = len(text) <= _SHORT
-    if not short:
-        if (tree := _decode_around(text)) is not None:
-            return _classify(tree)
-        if _is_too_much(text):
-            return _decode_slowly(text)
+    if len(text) <= _SHORT:
+        # Most messages are short requests, and exactly what encoding them again gives.
+        try:
+            request = _decode_request(text)
+            key = request.id
+            if encode(request) == text and (isinstance(key, str) or _LEAST_ID <= key <= _MOST_ID):
+                return request
+        except _REFUSED:
+            pass  # It is something else, or wrong: both are found out below.
+    elif (tree := _decode_around(text)) is not None:
+        return _classify(tree)
+    elif _is_too_much(text):
+        return _decode_slowly(text)
     try:
         tree = _decode(text)
-    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
+    except _REFUSED:
         return _decode_slowly(text)
-    # Most messages are short, and exactly what encoding them again gives.
-    if (short and encode(tree) == text) or _is_plain(text, tree):
-        return _classify(tree)
-    return _decode_slowly(text)
+    return _classify(tree) if _is_plain(text, tree) else _decode_slowly(text)
 
 
 def decode_loosely(text: bytes) -> Message:
@@ -132,7 +128,7 @@ def decode_loosely(text: bytes) -> Message:
         raise Malformed(f"more than {MOST_VALUES} values")
     try:
         tree = _decode(text)
-    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
+    except _REFUSED as error:
         raise Malformed(str(error)) from None
     if text.count(b"{") + text.count(b"[") > MOST_NESTED and _is_deep(tree):
         raise Malformed(f"nested more than {MOST_NESTED} levels deep")

@@ -155,6 +155,7 @@ def test_a_page_of_nothing_is_one_part_and_says_no_more_than_it_has_to(extended:
     """Who has not ended was denied nothing yet; no gap is not told."""
     (text,) = events.page(Page([], 4, None, closed=False), extended=extended)
 
+    assert [text] == events.nothing(4)
     assert json.loads(text) == {
         "chunks": [],
         "nextSeq": 4,

@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Callable
 
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
 from holdfast.wire import jsonrpc
 from holdfast.wire.jsonrpc import ErrorBody, Malformed, Message, Notification, Request, Response, TraceContext
@@ -194,6 +197,42 @@ def test_a_trace_of_a_wrong_type_spoils_the_message(trace: str, words: str) -> N
 )  # fmt: skip
 def test_a_fault_of_the_text_is_told_with_its_place(text: bytes, words: str) -> None:
     assert complaint(text) == words
+
+
+MEMBERS = st.lists(
+    st.one_of(
+        st.tuples(
+            st.just("id"),
+            st.sampled_from(["1", '"a"', "null", "1.5", str(2**63), str(-(2**63)), str(2**64), "true", "-0"]),
+        ),
+        st.tuples(st.just("method"), st.sampled_from(['"m"', '"\\u006d"', "1", "null"])),
+        st.tuples(
+            st.just("params"),
+            st.sampled_from(["null", "{}", '{"a":1}', '{"a":1,"a":2}', '{"a": 1}', "[1]", '"x"', "1e3", "{"]),
+        ),
+        st.tuples(st.just("trace"), st.sampled_from(["null", "{}", '{"traceparent":"t"}', "3"])),
+        st.tuples(st.sampled_from(["result", "error", "jsonrpc"]), st.sampled_from(["null", '"2.0"', "{}"])),
+    ),
+    max_size=5,
+)
+
+
+@settings(max_examples=500)
+@given(members=MEMBERS, blank=st.sampled_from(["", "", " "]))
+def test_a_message_is_read_the_same_by_the_fast_way_and_by_the_careful_one(
+    members: list[tuple[str, str]], blank: str
+) -> None:
+    """Whatever is in it, in whatever order, twice or not at all."""
+    text = ("{" + ",".join(f'"{name}":{blank}{value}' for name, value in members) + "}").encode()
+
+    assert outcome(jsonrpc.decode, text) == outcome(jsonrpc._decode_slowly, text)
+
+
+def outcome(decode: Callable[[bytes], Message], text: bytes) -> object:
+    try:
+        return decode(text)
+    except Malformed as malformed:
+        return str(malformed)
 
 
 def test_a_repeated_key_is_found_in_a_long_message_too() -> None:

@@ -28,14 +28,20 @@ _LONGEST_WAIT = 365 * 24 * 3600.0
 
 def read(talk: ExecConversation, params: ReadParams) -> JsonParts | Coroutine[Any, Any, JsonParts]:
     """Return the output of a process, as far as it is kept."""
-    entry = find(talk, params.process_id)
-    after, limit = params.after_seq or 0, _limit(talk, entry, params.max_bytes)
-    wait = _seconds(params.wait_ms)
+    entry, after = find(talk, params.process_id), params.after_seq or 0
     if entry.window is not None:
         entry.window.acknowledge(after)
+    process = entry.process
+    if not params.wait_ms and process.exit is None and not entry.retention.is_for_absent:
+        # Whoever looks without waiting mostly finds nothing.  What is running and has dropped something has
+        # dropped nothing above its last number, so that there is no gap to tell of either.
+        next_seq = process.next_seq
+        if after >= next_seq - 1:
+            return events.nothing(next_seq)
+    limit, wait = _limit(talk, entry, params.max_bytes), _seconds(params.wait_ms)
     # Now: the client may close its session while it waits.
     extended = talk.session.extended
-    page = entry.process.try_read(after=after, limit=limit, wait=wait)
+    page = process.try_read(after=after, limit=limit, wait=wait)
     if page is None:
         return _read_later(talk, entry, after, limit, wait, extended=extended)
     return _page(talk, entry, page, extended=extended)

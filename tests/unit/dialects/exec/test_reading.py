@@ -41,6 +41,22 @@ async def test_a_read_is_answered_with_a_page() -> None:
     assert list(result) == ["chunks", "nextSeq", "exited", "exitCode", "closed", "failure", "sandboxDenied"]
 
 
+@pytest.mark.parametrize(
+    ("after", "asked"), [(7, [("try_read", 7, None, 0.0)]), (8, []), (9, []), (2**64 - 1, [])]
+)
+async def test_nobody_is_asked_for_output_that_there_cannot_be(
+    after: int, asked: list[tuple[object, ...]]
+) -> None:
+    """What a process that runs has said ends below its next number, and so does what it has dropped."""
+    scene, process = await started()
+    process.page = Page([], 9, None, closed=False)
+
+    answer = await scene.call("process/read", {"processId": "p", "afterSeq": after})
+
+    assert answer["nextSeq"] == 9
+    assert process.calls == asked
+
+
 async def test_a_page_of_a_running_process_has_no_exit_code() -> None:
     scene, _ = await started()
 
@@ -75,7 +91,7 @@ async def test_a_read_asks_for_what_fits_into_one_answer(
 ) -> None:
     """Without a bound of the client's own there is none, unless the answer would be too large for a peer."""
     scene, process = await started()
-    process.retained_bytes = kept
+    process.retained_bytes, process.next_seq = kept, 9
 
     await scene.call("process/read", {"processId": "p", **params})
 
