@@ -6,6 +6,7 @@
 # make docs      build the documents into build/site; warnings are errors
 # make wheels    wheels for x86-64 and for aarch64 into dist, compiled by Zig, and tests of what it compiles
 # make bench     measure; CODEX=path names the reference binary to measure against
+# make bench-gate  fail if a request costs more instructions than in the version before; BASE=commit; a part of test
 # make fuzz      RUNS cases for what decodes a peer's bytes; TARGET=name for one decoder
 # make soak      a hundred clients do everything for SECONDS (1800); SEED=number does the same again
 # make chaos     clients use a server that is killed KILLS (500) times, with PROCESSES (50) at once; SEED=number
@@ -15,6 +16,7 @@
 PYTHON ?= python3
 LISTEN ?= ws://127.0.0.1:0
 CODEX ?=
+BASE ?=
 RUNS ?= 1000000
 TARGET ?=
 SECONDS ?=
@@ -41,6 +43,7 @@ READY_WHEELS := $(VENV)/stamp-ready-wheels
 COMPILER := $(VENV)/stamp-compiler
 BUBBLEWRAP := $(VENV)/stamp-bubblewrap
 STRACE := $(VENV)/stamp-strace
+VALGRIND := $(VENV)/stamp-valgrind
 # What an editable installation does not follow by itself.
 INSTALLED_FROM := pyproject.toml hatch_build.py $(wildcard src/holdfast/host/native/*.[ch])
 # Tests of the source itself, which `layers` runs.
@@ -48,15 +51,16 @@ HOUSE_TESTS := tests/test_house.py tests/test_layers.py
 
 .DEFAULT_GOAL := test
 .DELETE_ON_ERROR:
-.PHONY: serve test checks style types layers collected sanitized docs all wheels bench fuzz soak chaos load clean
+.PHONY: serve test checks style types layers collected sanitized docs all wheels bench bench-gate fuzz soak chaos load clean
 
 serve: $(READY)
 	@exec $(BIN)/holdfast serve --listen $(LISTEN) --hint 'try: $(BIN)/holdfast run --url {url} -- echo hello'
 
-test: $(READY_DEV) $(BUBBLEWRAP) $(STRACE)
+test: $(READY_DEV) $(BUBBLEWRAP) $(STRACE) $(VALGRIND)
 	@$(MAKE) --no-print-directory --jobs 2 --output-sync checks
 	@$(BIN)/python -m pytest --numprocesses $(TEST_PROCESSES) --dist worksteal $(HOUSE_TESTS:%=--ignore=%)
 	@$(MAKE) --no-print-directory sanitized
+	@$(BIN)/python -m bench.gate --short
 
 style: $(READY_DEV)
 	@$(BIN)/ruff format --quiet --check .
@@ -103,6 +107,9 @@ wheels: $(READY_DEV) $(READY_WHEELS)
 
 bench: $(READY)
 	@PATH="$(CURDIR)/$(BIN):$$PATH" CODEX="$(CODEX)" bench/run
+
+bench-gate: $(READY_DEV) $(VALGRIND)
+	@$(BIN)/python -m bench.gate $(if $(BASE),--base $(BASE))
 
 fuzz: $(READY_FUZZ)
 	@$(BIN)/python -m tests.fuzz.run --runs $(RUNS) $(if $(TARGET),--target $(TARGET))
@@ -197,4 +204,14 @@ $(STRACE): | $(MADE)
 	}; \
 	command -v strace >/dev/null || get >/dev/null 2>&1 \
 	    || echo 'strace is not installed and could not be: calls that the system refuses are not tested' >&2
+	@touch $@
+
+# For counting instructions.  The same.
+$(VALGRIND): | $(MADE)
+	@get() { \
+	    [ "$$(id -u)" = 0 ] && command -v apt-get || return 1; \
+	    $(APT_INSTALL) install -y valgrind || { $(APT_INSTALL) update && $(APT_INSTALL) install -y valgrind; }; \
+	}; \
+	command -v valgrind >/dev/null || get >/dev/null 2>&1 \
+	    || echo 'valgrind is not installed and could not be: instructions are not counted' >&2
 	@touch $@

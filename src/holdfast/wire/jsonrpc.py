@@ -85,6 +85,8 @@ class Response(msgspec.Struct):
 Message = Request | Notification | Response
 
 _decode_request = msgspec.json.Decoder(Request).decode
+_NO_PARAMS = b',"params":null}'
+"""The end of a request that says that it has none."""
 
 
 # In.
@@ -100,8 +102,9 @@ def decode(text: bytes) -> Message:
         # Most messages are short requests, and exactly what encoding them again gives.
         try:
             request = _decode_request(text)
-            key = request.id
-            if encode(request) == text and (isinstance(key, str) or _LEAST_ID <= key <= _MOST_ID):
+            key, again = request.id, encode(request)
+            is_same = again == text or (request.params is None and again[:-1] + _NO_PARAMS == text)
+            if is_same and (isinstance(key, str) or _LEAST_ID <= key <= _MOST_ID):
                 return request
         except _REFUSED:
             pass  # It is something else, or wrong: both are found out below.
@@ -113,7 +116,8 @@ def decode(text: bytes) -> Message:
         tree = _decode(text)
     except _REFUSED:
         return _decode_slowly(text)
-    return _classify(tree) if _is_plain(text, tree) else _decode_slowly(text)
+    is_plain = (len(text) <= _SHORT and encode(tree) == text) or _is_plain(text, tree)
+    return _classify(tree) if is_plain else _decode_slowly(text)
 
 
 def decode_loosely(text: bytes) -> Message:
