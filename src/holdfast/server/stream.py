@@ -151,7 +151,18 @@ class SocketStream(asyncio.Transport):
         return len(self._unsent)
 
     def write(self, data: Any) -> None:
-        self.writelines((data,))
+        if self._closing or self._unsent:
+            self.writelines((data,))
+            return
+        # Apart from ``writelines``, because nearly every batch of short answers is one piece.
+        try:
+            count = self._socket.send(data)
+        except OSError as error:
+            count = self._on_unsent(error)
+        if count == len(data):
+            self._sent += count
+        else:
+            self._keep((data,), count)
 
     def writelines(self, parts: Sequence[Any]) -> None:  # type: ignore[override]  # As we are called.
         """Send the parts one after the other, with one system call and without joining them."""
@@ -159,21 +170,35 @@ class SocketStream(asyncio.Transport):
             return
         if self._unsent:
             self._unsent += b"".join(parts)
-        else:
-            try:
-                count = self._socket.sendmsg(parts)
-            except (BlockingIOError, InterruptedError):
-                count = 0
-            except OSError as error:
-                # Not at once: whoever writes is in the middle of something.
-                self._closing = True
-                self._poller.defer(partial(self._lose, error))
-                return
+            self._pause_if_full()
+            return
+        try:
+            count = self._socket.sendmsg(parts)
+        except OSError as error:
+            count = self._on_unsent(error)
+        if count == sum(map(len, parts)):
             self._sent += count
-            if count == sum(map(len, parts)):
-                return
-            self._unsent = _rest(parts, count)
+        else:
+            self._keep(parts, count)
+
+    def _on_unsent(self, error: OSError) -> int:
+        """The system has taken nothing: 0 if it may take it later, -1 if the peer is gone."""
+        if isinstance(error, BlockingIOError | InterruptedError):
+            return 0
+        # Not at once: whoever writes is in the middle of something.
+        self._closing = True
+        self._poller.defer(partial(self._lose, error))
+        return -1
+
+    def _keep(self, parts: Sequence[Any], sent: int) -> None:
+        """Send later what the system has not taken of the parts, unless the peer is gone."""
+        if sent >= 0:
+            self._sent += sent
+            self._unsent = _rest(parts, sent)
             self._watch()
+            self._pause_if_full()
+
+    def _pause_if_full(self) -> None:
         if len(self._unsent) > self._high and not self._writing_paused:
             self._writing_paused = True
             self._protocol.pause_writing()
