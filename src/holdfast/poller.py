@@ -180,7 +180,7 @@ Ts = TypeVarTuple("Ts")
 class PollerLoop(asyncio.SelectorEventLoop):
     """An event loop with a poller.
 
-    A turn of a loop costs a quarter of what a short request costs, and most events are no business of the
+    A turn of a loop costs a sixth of what a short request costs, and most events are no business of the
     loop: they give it neither a callback to call nor a timer to wait for.  Its selector is told here of both,
     and goes on by itself until there is one.
     """
