@@ -59,7 +59,7 @@ _SMALL = 3072
 
 _OUTPUT = re.compile(
     rb'\{"method":"process/output","params":\{"processId":"([^"\\]*)",'
-    rb'"seq":(\d+),"stream":"(stdout|stderr|pty)","chunk":"'
+    rb'"seq":(\d{1,19}),"stream":"(stdout|stderr|pty)","chunk":"'
 )
 _TAIL = b'"}}'
 _HEAD_MOST = 1024

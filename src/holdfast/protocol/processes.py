@@ -192,6 +192,9 @@ class ListedProcess(Shape):
     kept: bool | UnsetType = UNSET
     """Told if it belongs to no client."""
 
+    def __post_init__(self) -> None:
+        within_u64(self.next_seq)
+
 
 class ListResult(Shape):
     processes: list[ListedProcess]
@@ -209,6 +212,9 @@ class WireOutputGap(Shape):
     bytes: U64 | None = None
     """Null if so much was dropped that nobody knows."""
 
+    def __post_init__(self) -> None:
+        within_u64(self.from_seq, self.to_seq, self.bytes)
+
 
 class OutputChunk(Shape):
     """Bytes of one stream, with their number."""
@@ -217,6 +223,9 @@ class OutputChunk(Shape):
     stream: Stream
     chunk: Base64Text
     """The bytes, in base64."""
+
+    def __post_init__(self) -> None:
+        within_u64(self.seq)
 
 
 class WireDenial(Shape):
@@ -257,6 +266,9 @@ class ReadResult(Shape, kw_only=True):
     held_by: list[int] | UnsetType = UNSET
     """Pids of those who held the output open after its exit; told to the same, if there are any."""
 
+    def __post_init__(self) -> None:
+        within_u64(self.next_seq)
+
 
 # What is told.
 
@@ -270,6 +282,9 @@ class ProcessOutput(Shape):
     stream: Stream
     chunk: Base64Text
     """The bytes, in base64; at most 64 KiB of them."""
+
+    def __post_init__(self) -> None:
+        within_u64(self.seq)
 
 
 class ProcessExited(Shape):
@@ -292,12 +307,18 @@ class ProcessExited(Shape):
     held_by: list[int] | UnsetType = UNSET
     """Pids of those who hold the output open, as far as a glance shows; told if there are any."""
 
+    def __post_init__(self) -> None:
+        within_u64(self.seq)
+
 
 class ProcessClosed(Shape):
     """A process has ended and so has its output: nothing follows."""
 
     process_id: str
     seq: U64
+
+    def __post_init__(self) -> None:
+        within_u64(self.seq)
 
 
 LIST: Signature[None, ListResult] = Signature("process/list", None, ListResult)

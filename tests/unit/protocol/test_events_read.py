@@ -51,6 +51,7 @@ def test_output_is_read_without_a_parser(seq: int, stream: Stream, data: bytes) 
         pushed("p", 1, "stdout", b"x").replace(b"eA==", b"YWJj===="),
         pushed("p", 1, "stdout", b"x") + b" ",
         pushed("p", 1, "stdout", b"x").replace(b'"seq":1', b'"seq":-1'),
+        pushed("p", 1, "stdout", b"x").replace(b'"seq":1', b'"seq":%d' % 2**64),
         b" " + pushed("p", 1, "stdout", b"x"),
         pushed("p", 1, "stdout", b"x").replace(b'eA=="', b'eA==","more":"'),
     ],

@@ -13,8 +13,12 @@ from holdfast.protocol.processes import (
     READ,
     TERMINATE,
     ListResult,
+    OutputChunk,
     ProcessClosed,
     ProcessExited,
+    ProcessOutput,
+    ReadResult,
+    WireOutputGap,
 )
 from holdfast.protocol.session import INITIALIZE
 from holdfast.protocol.shapes import Nothing, Signature, reader
@@ -74,3 +78,21 @@ def test_whatever_is_wrong_with_an_answer_it_is_one_error(text: bytes) -> None:
     """Who reads an answer has one kind of trouble to think of."""
     with pytest.raises(msgspec.DecodeError):
         reader(ProcessClosed)(text)
+
+
+@pytest.mark.parametrize(
+    ("kind", "text"),
+    [
+        (ReadResult, '{"chunks":[],"nextSeq":%d,"exited":false,"closed":false}'),
+        (OutputChunk, '{"seq":%d,"stream":"pty","chunk":""}'),
+        (WireOutputGap, '{"fromSeq":1,"toSeq":%d}'),
+        (ProcessOutput, '{"processId":"p","seq":%d,"stream":"pty","chunk":""}'),
+        (ProcessExited, '{"processId":"p","seq":%d,"exitCode":0}'),
+        (ProcessClosed, '{"processId":"p","seq":%d}'),
+    ],
+)
+def test_a_number_that_could_not_be_asked_for_is_not_taken(kind: type, text: str) -> None:
+    """A client asks for what follows the numbers it was told, and a request has room for 64 bits."""
+    assert isinstance(reader(kind)((text % (2**64 - 1)).encode()), kind)
+    with pytest.raises(msgspec.DecodeError):
+        reader(kind)((text % 2**64).encode())
