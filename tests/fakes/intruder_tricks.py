@@ -50,7 +50,9 @@ def by_long_links(a: About) -> None:
 @way
 def by_many_links(a: About) -> None:
     last = a.target
-    for number in range(38):
+    # The kernel follows 40, and counts them twice when it begins a walk anew: it does that when
+    # something is mounted meanwhile, as in the sandboxes of other tests.
+    for number in range(19):
         name = os.path.join(a.root, f"link{number}")
         os.symlink(last, name)
         last = name
