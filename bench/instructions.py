@@ -147,6 +147,18 @@ def echo(client: Client, count: int) -> Iterator[int]:
         client.run(lambda: process.received >= 16 * (number + 1), timeout=_PATIENCE)  # noqa: B023
 
 
+def long_poll(client: Client, count: int) -> Iterator[int]:
+    process = _started(client, ["/bin/cat"], stdin=True)
+    chunk = base64.b64encode(b"0123456789abcdef").decode()
+    answers: list[object] = []
+    yield 0
+    for number in range(count):
+        params = {"processId": process.name, "afterSeq": number, "waitMs": 60_000}
+        client.request("process/read", params, answers.append)
+        _write(client, process, chunk, number)
+        client.run(lambda: len(answers) > number and process.received >= 16 * (number + 1), timeout=_PATIENCE)  # noqa: B023
+
+
 def upload(client: Client, count: int) -> Iterator[int]:
     process = _started(client, ["/bin/sh", "-c", "exec cat >/dev/null"], stdin=True)
     chunk = base64.b64encode(b"u" * 65_536).decode()
@@ -202,6 +214,7 @@ CASES: dict[str, tuple[Case, int]] = {
     "read of nothing": (read_nothing, 100),
     "write of 16 bytes": (write, 100),
     "echo of 16 bytes": (echo, 100),
+    "long poll of an echo": (long_poll, 100),
     "upload of 64 KiB": (upload, 40),
     "output of 60 KB": (output, 40),
     "start of a pipe": (start, 40),

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import inspect
 import json
 from collections.abc import Callable
+from functools import partial
 from typing import Any, cast
 
 from holdfast.backend import (
@@ -17,7 +19,7 @@ from holdfast.backend import (
     Valve,
     Watcher,
 )
-from holdfast.dialects.dialect import LongResult
+from holdfast.dialects.dialect import LongResult, Postponed
 from holdfast.files import Files
 from holdfast.model import (
     Chunk,
@@ -112,11 +114,31 @@ class FakeClient:
 class FakeWatch:
     """Implements ``backend.Watch``."""
 
-    def __init__(self) -> None:
+    def __init__(self, on_stop: Callable[[], object] = lambda: None) -> None:
         self.stopped = False
+        self._on_stop = on_stop
 
     def stop(self) -> None:
         self.stopped = True
+        self._on_stop()
+
+
+async def settled(result: Any) -> Any:
+    """What a handler's result comes to, as a server would wait for it."""
+    while True:
+        if isinstance(result, Postponed):
+            event: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+            watch = result.listen(partial(event.set_result, None))
+            try:
+                await event
+            except asyncio.CancelledError:
+                watch.stop()
+                raise
+            result = result.result()
+        elif inspect.isawaitable(result):
+            result = await result
+        else:
+            return result
 
 
 class FakeProcess(ImmediateControls):
@@ -193,6 +215,18 @@ class FakeProcess(ImmediateControls):
     def try_read(self, *, after: int = 0, limit: int | None = None, wait: float = 0.0) -> Page | None:
         self.calls.append(("try_read", after, limit, wait))
         return None if self.reads_wait else self.page
+
+    def listen(self, tell: Callable[[], object], *, after: int, deadline: float) -> FakeWatch:
+        """Tells when the gate opens, and ``try_read`` answers from then on."""
+        self.calls.append(("listen", after))
+
+        async def wait() -> None:
+            await self._wait()
+            self.reads_wait = False
+            tell()
+
+        task = asyncio.get_running_loop().create_task(wait())
+        return FakeWatch(task.cancel)
 
     async def wait(self, seconds: float) -> Exit | None:
         self.calls.append(("wait", seconds))

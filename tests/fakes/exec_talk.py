@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import inspect
 import json
 from typing import Any
 
@@ -17,7 +16,7 @@ from holdfast.dialects.exec.scopes import Tenant
 from holdfast.errors import HoldfastError
 from holdfast.principal import ANYBODY
 from holdfast.wire import jsonrpc
-from tests.fakes.dialects import FakeBackend, FakeClient, FakeProcess, HandLoop
+from tests.fakes.dialects import FakeBackend, FakeClient, FakeProcess, HandLoop, settled
 
 START = {"processId": "p", "argv": ["x"], "cwd": "file:///tmp", "env": {"A": "1"}, "tty": False}
 INITIALIZED = jsonrpc.Notification("initialized", None)
@@ -68,9 +67,7 @@ class ExecTalk:
     async def call(self, method: str, params: Any = None) -> Any:
         """The result of a request, as it goes out."""
         found = METHODS[method]
-        result = found.handle(self.talk, found.decode(params))
-        if inspect.isawaitable(result):
-            result = await result
+        result = await settled(found.handle(self.talk, found.decode(params)))
         return json.loads(b"".join(jsonrpc.result(1, result)))["result"]
 
     async def refusal(self, method: str, params: Any = None) -> HoldfastError:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import inspect
 import json
 from dataclasses import dataclass
 from typing import Any
@@ -18,7 +17,7 @@ from holdfast.errors import HoldfastError
 from holdfast.model import Chunk, Leftovers, Page, Stream
 from holdfast.value import replace
 from holdfast.wire import jsonrpc
-from tests.fakes.dialects import FakeBackend, FakeClient, HandLoop
+from tests.fakes.dialects import FakeBackend, FakeClient, HandLoop, settled
 from tests.fakes.exec_talk import INITIALIZED, START
 from tests.fakes.watched import Watched
 
@@ -129,9 +128,7 @@ class Twin:
     async def _call(self, method: str, **params: Any) -> Any:
         found = METHODS[method]
         try:
-            result = found.handle(self.talk, found.decode(params or None))
-            if inspect.isawaitable(result):
-                result = await result
+            result = await settled(found.handle(self.talk, found.decode(params or None)))
         except HoldfastError as error:
             return f"{type(error).__name__}: {error}"
         return json.loads(b"".join(jsonrpc.result(1, result)))["result"]

@@ -6,6 +6,7 @@ from collections.abc import AsyncGenerator, Callable, Coroutine, Generator, Mapp
 from functools import partial
 from typing import Any, Protocol
 
+from holdfast.backend import Watch
 from holdfast.errors import HoldfastError
 from holdfast.principal import Principal
 from holdfast.protocol.shapes import Shape, Signature
@@ -76,6 +77,19 @@ class Sequel:
 
 
 @value
+class Postponed:
+    """A result that can be had when something has happened.
+
+    What waits is this object and not a task with a coroutine, which costs ten times as much.
+    """
+
+    listen: Callable[[Callable[[], object]], Watch]
+    """Begins to wait.  Its argument is to be called once, when it has happened; the watch stops that."""
+    result: Callable[[], Any]
+    """What a handler may give, a ``Postponed`` included.  Called once it has happened, and not before."""
+
+
+@value
 class LongResult:
     """A result that is too long to be kept in memory: JSON, given piece by piece.
 
@@ -101,7 +115,8 @@ class Method:
     """(conversation, params) -> result, or a coroutine of it if there is something to wait for.
 
     Raises ``HoldfastError``.  What must happen in the order of the requests
-    happens before it returns, or before the coroutine first waits.  One that
+    happens before it returns, or before the coroutine first waits.  If there is
+    one event to wait for, it may give a ``Postponed``.  One that
     starts a process may give a future instead of the result: then the process
     runs, and the answer comes when the future has it.  A coroutine may give a
     ``Sequel``, if something follows the answer, or a ``LongResult``.

@@ -6,6 +6,7 @@ plain values in whatever way takes the least memory.
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Callable
 
 from holdfast.backend import ImmediateControls, Packed, Valve, Watcher
@@ -106,6 +107,10 @@ class EndedProcess(ImmediateControls):
 
     async def read(self, *, after: int = 0, limit: int | None = None, wait: float = 0.0) -> Page:
         return self.try_read(after=after, limit=limit)
+
+    def listen(self, tell: Callable[[], object], *, after: int, deadline: float) -> EndedProcess:
+        asyncio.get_running_loop().call_soon(tell)  # There is nothing to wait for.
+        return self
 
     async def wait(self, seconds: float) -> Exit | None:
         return self.exit

@@ -48,7 +48,7 @@ from .ring import Ring, is_news, page
 from .stdin import ACCEPTED, STDIN_CLOSED, Stdin
 from .tree import GONE, Tree
 from .watchdog import Watchdog
-from .watches import LocalWatch, Waiting, notify, wait_for_one
+from .watches import LocalWatch, Waiter, Waiting, notify, wait_for_one
 
 
 class LocalProcess(ImmediateControls):
@@ -373,11 +373,12 @@ class LocalProcess(ImmediateControls):
 
     async def read(self, *, after: int = 0, limit: int | None = None, wait: float = 0.0) -> Page:
         deadline = self._loop.time() + wait
-        found = self._page(after, limit)
-        while not is_news(found, after) and self._loop.time() < deadline:
+        while (found := self.try_read(after=after, limit=limit, wait=deadline - self._loop.time())) is None:
             await self._line().next_event(deadline, after)
-            found = self._page(after, limit)
         return found
+
+    def listen(self, tell: Callable[[], object], *, after: int, deadline: float) -> Waiter:
+        return self._line().listen(tell, deadline, after)
 
     def _page(self, after: int, limit: int | None) -> Page:
         return page(self._ring, after, limit, next_seq=self._seq + 1, end=self.exit, closed=self.closed)
@@ -387,8 +388,7 @@ class LocalProcess(ImmediateControls):
         return self.exit
 
     def _line(self) -> Waiting:
-        if self._waiting is None:
-            self._waiting = Waiting(self._loop)
+        self._waiting = self._waiting or Waiting(self._loop)
         return self._waiting
 
     def _wake(self) -> None:

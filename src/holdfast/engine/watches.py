@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections.abc import Callable, Iterable
+from functools import partial
 from heapq import heapify, heappop, heappush
 from typing import TYPE_CHECKING
 
@@ -81,8 +82,51 @@ _NOBODY = _Nobody()
 # Waiting.
 
 
-_Line = dict[asyncio.Future[None], None]
+class Waiter:
+    """One who waits for an event, or for the end of its time.  Implements ``backend.Watch``."""
+
+    __slots__ = ("_line", "_lines", "_tell", "_timer", "after")
+
+    def __init__(self, lines: dict[int, _Line], line: _Line, after: int, tell: Callable[[], object]) -> None:
+        self._lines = lines
+        self._line = line
+        self._tell: Callable[[], object] | None = tell
+        self._timer: asyncio.TimerHandle | None = None
+        self.after = after
+
+    def expire_at(self, loop: asyncio.AbstractEventLoop, deadline: float) -> None:
+        self._timer = loop.call_at(deadline, self.expire)
+
+    def wake(self) -> None:
+        """It has happened, and nobody is in the line any more."""
+        tell, self._tell = self._tell, None
+        if self._timer is not None:
+            self._timer.cancel()
+            self._timer = None
+        if tell is not None:
+            tell()
+
+    def expire(self) -> None:
+        self._leave()
+        self.wake()
+
+    def stop(self) -> None:
+        self._tell = None
+        self._leave()
+        self.wake()
+
+    def _leave(self) -> None:
+        line = self._line
+        line.pop(self, None)
+        if not line and self._lines.get(self.after) is line:
+            del self._lines[self.after]
+
+
+_Line = dict[Waiter, None]
 """Dictionaries, because they keep an order and give up one of thousands at once."""
+
+_ENDS = -1
+"""In place of a number: for those whom only the end of something concerns."""
 
 
 class Waiting:
@@ -90,53 +134,58 @@ class Waiting:
 
     Each kind is apart: a process that talks without end must not wake all who wait
     for its end, nor those who wait for output that is far away.  Nothing runs between a look
-    at the state and a call of ``next_event``, so that no event can be missed.
+    at the state and a call of ``listen``, so that no event can be missed.
     """
 
-    __slots__ = ("_ends", "_events", "_loop", "_next")
+    __slots__ = ("_events", "_loop", "_next")
 
     def __init__(self, loop: asyncio.AbstractEventLoop) -> None:
         self._loop = loop
         # By the number that each knows already.
         self._events: dict[int, _Line] = {}
-        self._ends: _Line = {}
         # A heap of these numbers, also of some for which nobody waits any more.
         self._next: list[int] = []
 
-    async def next_event(self, deadline: float, after: int = 0) -> None:
-        """Wait for output behind number ``after``, or anything else to happen, at most until the deadline."""
+    def listen(self, tell: Callable[[], object], deadline: float, after: int = 0) -> Waiter:
+        """Call ``tell`` once: at output behind number ``after``, at anything else, or at the deadline.
+
+        It is called from where the event happens, and must do no more than take note of it.
+        """
         line = self._events.get(after)
         if line is None:
             self._events[after] = line = {}
-            if len(self._next) > 2 * len(self._events) + _STALE:
-                self._next = list(self._events)
-                heapify(self._next)
-            else:
-                heappush(self._next, after)
+            if after != _ENDS:
+                self._await_number(after)
+        waiter = Waiter(self._events, line, after, tell)
+        line[waiter] = None
+        waiter.expire_at(self._loop, deadline)
+        return waiter
+
+    def _await_number(self, after: int) -> None:
+        if len(self._next) > 2 * len(self._events) + _STALE:
+            self._next = [number for number in self._events if number != _ENDS]
+            heapify(self._next)
+        else:
+            heappush(self._next, after)
+
+    async def next_event(self, deadline: float, after: int = 0) -> None:
+        """Wait for output behind number ``after``, or anything else to happen, at most until the deadline."""
+        event: asyncio.Future[None] = self._loop.create_future()
+        waiter = self.listen(partial(_settle, event), deadline, after)
         try:
-            await self._wait(line, deadline)
+            await event
         finally:
-            if not line and self._events.get(after) is line:
-                del self._events[after]
+            waiter.stop()
 
     async def until(self, is_so: Callable[[], bool], deadline: float) -> None:
         """Wait until something is so that does not come with output, at most until the deadline."""
         while not is_so() and self._loop.time() < deadline:
-            await self._wait(self._ends, deadline)
-
-    async def _wait(self, line: _Line, deadline: float) -> None:
-        event: asyncio.Future[None] = self._loop.create_future()
-        line[event] = None
-        timer = self._loop.call_at(deadline, _settle, event)
-        try:
-            await event
-        finally:
-            timer.cancel()
-            line.pop(event, None)
+            await self.next_event(deadline, _ENDS)
 
     def wake(self) -> None:
         """Something else than output has happened: wake everybody."""
-        lines, self._events = [*self._events.values(), self._ends], {}
+        lines = list(self._events.values())
+        self._events.clear()
         self._next.clear()
         for line in lines:
             _wake(line)
@@ -154,10 +203,10 @@ _STALE = 64
 
 
 def _wake(line: _Line) -> None:
-    events = list(line)
+    waiters = list(line)
     line.clear()
-    for event in events:
-        _settle(event)
+    for waiter in waiters:
+        waiter.wake()
 
 
 def _settle(event: asyncio.Future[None]) -> None:

@@ -14,16 +14,18 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections import deque
-from collections.abc import Awaitable, Callable, Coroutine, Sequence
+from collections.abc import Callable, Coroutine, Sequence
 from contextvars import Context
+from functools import partial
 from time import perf_counter
 from types import CoroutineType
 from typing import Any, Protocol
 
 import msgspec
 
+from holdfast.backend import Watch
 from holdfast.config import ConnectionLimits
-from holdfast.dialects.dialect import Conversation, Endpoint, LongResult, Method, Sequel
+from holdfast.dialects.dialect import Conversation, Endpoint, LongResult, Method, Postponed, Sequel
 from holdfast.errors import Forbidden, HoldfastError, LimitReached, RequestCancelled, UnknownMethod
 from holdfast.principal import Grant
 from holdfast.protocol.errors import INTERNAL
@@ -37,12 +39,10 @@ _log = logging.getLogger(__name__)
 
 INTERNAL_ERROR = -32603
 
-_CONTINUED = frozenset({Sequel, LongResult})
+_CONTINUED = frozenset({Rest, Postponed, Sequel, LongResult})
 """Kinds of results after which the request still has work to do."""
-
-
-async def _given(result: Any) -> Any:
-    return result
+_LONG = frozenset({Sequel, LongResult})
+"""Those of them that a task has nothing to wait for."""
 
 
 class CallObserver(Protocol):
@@ -107,12 +107,11 @@ class Call(msgspec.Struct, eq=False):
     key: object = None
     """Under which the call is registered while it waits: the request's identifier, if that is unique."""
     task: asyncio.Task[None] | None = None
+    watch: Watch | None = None
+    """On what a postponed result waits for.  A call that waits has this, a task, or a start before it."""
     is_cancelled: bool = False
-
-    @property
-    def goes_on(self) -> bool:
-        """Whether the request is completed although its connection is gone."""
-        return self.method is not None and self.method.starts and self.task is not None
+    is_alone: bool = False
+    """Whether whatever the client sends next waits behind it."""
 
     def answer(self, result: Any) -> None:
         calls = self.calls
@@ -120,11 +119,19 @@ class Call(msgspec.Struct, eq=False):
         for observer in calls.observers:
             observer.answered(self, "success")
 
-    async def answer_in_pieces(self, result: LongResult) -> None:
+    async def complete(self, result: Any) -> None:
+        """Answer with a result that may be long, or have something to be done after it."""
         calls = self.calls
-        await calls.owner.send_pieces(*calls.conversation.envelope.around(self.request.id), result)
-        for observer in calls.observers:
-            observer.answered(self, "success")
+        if type(result) is LongResult:
+            await calls.owner.send_pieces(*calls.conversation.envelope.around(self.request.id), result)
+            for observer in calls.observers:
+                observer.answered(self, "success")
+        elif type(result) is Sequel:
+            self.answer(result.result)
+            calls.owner.flush()
+            await result.rest
+        else:
+            self.answer(result)
 
     def refuse(self, error: HoldfastError) -> None:
         calls = self.calls
@@ -191,8 +198,8 @@ class Calls:
         # The calls that wait, by key.  Made when first needed, like the next one.
         self._waiting: dict[object, Call] | None = None
         self._waiting_bytes = 0
-        # Per name of a starting process: the calls that wait for its start.
-        self._held: dict[str, deque[Call]] | None = None
+        # Per name of a starting process: the calls that wait for its start.  None is no name.
+        self._held: dict[str | None, deque[Call]] | None = None
 
     # From the request to its handler.
 
@@ -226,7 +233,8 @@ class Calls:
                 raise Forbidden("method", request.method)
             call.params = params = method.decode(request.params)
             self.conversation.gate(method)
-            line = self._line(method, params) if self._held is not None else None
+            # The line of calls in which this one has to wait for a start, if it has to.
+            line = None if self._held is None else self._held.get(method.name_of(params))
             if self._waiting and (method.waits or line is not None):
                 self._check_room(call.size)
         except HoldfastError as error:
@@ -240,11 +248,6 @@ class Calls:
         line.append(call)
         self._register(call)
         return False
-
-    def _line(self, method: Method, params: Any) -> deque[Call] | None:
-        """The line of calls in which this one has to wait for a start, if it has to."""
-        name = method.name_of(params)
-        return None if name is None or self._held is None else self._held.get(name)
 
     def _check_room(self, size: int) -> None:
         if len(self._waiting or ()) >= self._limits.waiting_requests:
@@ -271,7 +274,7 @@ class Calls:
                     self._held = self._held or {}
                     self._held[name] = deque()
                 self._register(call)
-                call.task = self.owner.own(self._finish(call, method, result, name), outlives=True)
+                call.task = self.owner.own(self._finish(call, result, name), outlives=True)
                 return
             if type(result) is CoroutineType:
                 result = run_ahead(result)
@@ -280,19 +283,50 @@ class Calls:
         except Exception:  # noqa: BLE001  (the one place where a handler's failure ends)
             call.fail()
         else:
-            if type(result) is not Rest and type(result) not in _CONTINUED:
+            if type(result) not in _CONTINUED:
                 call.answer(result)
                 return
-            rest = result if type(result) is Rest else _given(result)
             if method.alone:
+                call.is_alone = True
                 self.owner.wait_alone(alone=True)
             self._register(call)
-            call.task = self.owner.own(self._finish(call, method, rest, None), outlives=False)
+            self._continue(call, method, result)
 
-    async def _finish(self, call: Call, method: Method, rest: Awaitable[Any], starting: str | None) -> None:
-        """Wait for the result of a handler and answer with it."""
+    def _continue(self, call: Call, method: Method, result: Any) -> None:
+        """Wait for what a result still lacks, or do what follows it."""
+        if type(result) is Postponed:
+            resume = partial(self._resume, call, method, result.result)
+            call_soon = asyncio.get_running_loop().call_soon
+            call.watch = result.listen(partial(call_soon, resume, context=call.context))
+            return
+        call.task = self.owner.own(self._finish(call, result, None), outlives=False)
+
+    def _resume(self, call: Call, method: Method, get: Callable[[], Any]) -> None:
+        """What a postponed result has waited for has happened."""
+        if call.watch is None:  # Cancelled in between.
+            return
+        call.watch = None
+        self._stalls.doing = call.request.method
         try:
-            result = await rest
+            result = get()
+            if type(result) is CoroutineType:
+                result = run_ahead(result)
+        except HoldfastError as error:
+            call.refuse(error)
+        except Exception:  # noqa: BLE001  (as in ``_handle``)
+            call.fail()
+        else:
+            if type(result) in _CONTINUED:
+                self._continue(call, method, result)
+                return
+            call.answer(result)
+        self.owner.flush()
+        self._unregister(call)
+
+    async def _finish(self, call: Call, given: Any, starting: str | None) -> None:
+        """Wait for the result of a handler, if there is something to wait for, and answer with it."""
+        try:
+            result = given if type(given) in _LONG else await given
             if isinstance(result, asyncio.Future):
                 # The process runs, and the answer is still to come: others may use the process already.
                 self._release(starting)
@@ -308,21 +342,12 @@ class Calls:
             call.fail()
         else:
             self._stalls.doing = call.request.method
-            if type(result) is Sequel:
-                call.answer(result.result)
-                self.owner.flush()
-                await result.rest
-            elif type(result) is LongResult:
-                await call.answer_in_pieces(result)
-            else:
-                call.answer(result)
+            await call.complete(result)
         finally:
             # Outside of any batch of events: nothing is gained by waiting for more to send.
             self.owner.flush()
             self._unregister(call)
             self._release(starting)
-            if method.alone:
-                self.owner.wait_alone(alone=False)
 
     # Requests that wait.
 
@@ -367,6 +392,11 @@ class Calls:
         # A task that was cancelled keeps the exception, which leads to this call by way of the frames it
         # went through.  A circle is freed when somebody looks for it, and may hold a message of 64 MiB.
         call.task = None
+        if call.watch is not None:
+            call.watch.stop()
+            call.watch = None
+        if call.is_alone:
+            self.owner.wait_alone(alone=False)
 
     def _release(self, name: str | None) -> None:
         """The start is over: handle what waited for it, in order."""
@@ -413,6 +443,8 @@ class Calls:
         for line in (self._held or {}).values():
             line.clear()
         for call in list((self._waiting or {}).values()):
-            if not call.goes_on:
+            if call.watch is not None:
+                self._unregister(call)
+            elif call.task is None or call.method is None or not call.method.starts:  # A start goes on.
                 for observer in self.observers:
                     observer.dropped(call)

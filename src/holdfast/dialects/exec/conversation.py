@@ -195,7 +195,6 @@ class ExecConversation:
     """One client's talk, from the handshake on.  Implements ``dialect.Conversation``."""
 
     __slots__ = (
-        "_congested",
         "_exchanges",
         "_files",
         "_listing",
@@ -205,6 +204,7 @@ class ExecConversation:
         "backend",
         "client",
         "endpoint",
+        "is_congested",
         "stage",
     )
 
@@ -219,7 +219,7 @@ class ExecConversation:
         self._tenant: Tenant | None = None
         self._session: Session | None = None
         self._waiting = 0
-        self._congested = False
+        self.is_congested = False
         self._exchanges: Exchanges | None = None
         self._files: ConnectionFiles | None = None
         self._listing: asyncio.Lock | None = None
@@ -234,12 +234,12 @@ class ExecConversation:
     def exchanges(self) -> Exchanges:
         """The client's HTTP requests; made when first needed."""
         if self._exchanges is None:
-            self._exchanges = Exchanges(self.endpoint.http_limits, congested=self._congested)
+            self._exchanges = Exchanges(self.endpoint.http_limits, congested=self.is_congested)
         return self._exchanges
 
     async def flow(self) -> None:
         """Wait while the client does not take what it is sent."""
-        if self._congested:
+        if self.is_congested:
             await self.exchanges.flow()
 
     @property
@@ -280,7 +280,7 @@ class ExecConversation:
             self.stage = Handshake.NEW
             raise
         self._session.extended = extended
-        if self._congested:
+        if self.is_congested:
             self._session.valve.shut()
         return self._session
 
@@ -325,14 +325,14 @@ class ExecConversation:
         raise Breach(f"response to a request that was never sent: id {response.id}")
 
     def congested(self) -> None:
-        self._congested = True
+        self.is_congested = True
         if self._exchanges is not None:
             self._exchanges.hold()
         if self._session is not None:
             self._session.valve.shut()
 
     def drained(self) -> None:
-        self._congested = False
+        self.is_congested = False
         if self._exchanges is not None:
             self._exchanges.go_on()
         if self._session is not None:

@@ -7,10 +7,11 @@ client that asks for many lists gets them one after the other.
 from __future__ import annotations
 
 from collections.abc import Coroutine, Iterator
-from contextlib import nullcontext
+from functools import partial
+from time import monotonic
 from typing import Any
 
-from holdfast.dialects.dialect import Pause
+from holdfast.dialects.dialect import Pause, Postponed
 from holdfast.dialects.scope import Starting
 from holdfast.errors import StillStarting, UnknownProcess
 from holdfast.model import Page
@@ -21,12 +22,15 @@ from holdfast.wire.jsonrpc import JsonParts
 from .conversation import ExecConversation
 from .entries import ArchivedEntry, Entry
 from .scopes import ProcessScope, Session
+from .window import Window
 
 _LONGEST_WAIT = 365 * 24 * 3600.0
 """Seconds; longer waits are legal and mean the same, but clocks overflow."""
 
 
-def read(talk: ExecConversation, params: ReadParams) -> JsonParts | Coroutine[Any, Any, JsonParts]:
+def read(
+    talk: ExecConversation, params: ReadParams
+) -> JsonParts | Postponed | Coroutine[Any, Any, JsonParts]:
     """Return the output of a process, as far as it is kept."""
     entry, after = find(talk, params.process_id), params.after_seq or 0
     if entry.window is not None:
@@ -43,16 +47,52 @@ def read(talk: ExecConversation, params: ReadParams) -> JsonParts | Coroutine[An
     extended = talk.session.extended
     page = process.try_read(after=after, limit=limit, wait=wait)
     if page is None:
-        return _read_later(talk, entry, after, limit, wait, extended=extended)
+        deadline = monotonic() + wait  # The clock of event loops.
+        if entry.window is not None:
+            return _read_later(talk, entry, entry.window, after, limit, deadline, extended=extended)
+        return _poll(talk, entry, after, limit, deadline, extended=extended)
+    return _page(talk, entry, page, extended=extended)
+
+
+def _poll(
+    talk: ExecConversation, entry: Entry, after: int, limit: int | None, deadline: float, *, extended: bool
+) -> Postponed:
+    """Answer when there is something to tell, or at the deadline."""
+    return Postponed(
+        partial(entry.process.listen, after=after, deadline=deadline),
+        partial(_polled, talk, entry, after, limit, deadline, extended=extended),
+    )
+
+
+def _polled(
+    talk: ExecConversation, entry: Entry, after: int, limit: int | None, deadline: float, *, extended: bool
+) -> JsonParts | Postponed | Coroutine[Any, Any, JsonParts]:
+    page = entry.process.try_read(after=after, limit=limit, wait=deadline - monotonic())
+    if page is None:
+        return _poll(talk, entry, after, limit, deadline, extended=extended)
+    # One piece of output wakes everybody who waits for it, and each answer has all of it.
+    if talk.is_congested:
+        return _page_later(talk, entry, page, extended=extended)
     return _page(talk, entry, page, extended=extended)
 
 
 async def _read_later(
-    talk: ExecConversation, entry: Entry, after: int, limit: int | None, wait: float, *, extended: bool
+    talk: ExecConversation,
+    entry: Entry,
+    window: Window,
+    after: int,
+    limit: int | None,
+    deadline: float,
+    *,
+    extended: bool,
 ) -> JsonParts:
-    with nullcontext() if entry.window is None else entry.window.reading():
-        page = await entry.process.read(after=after, limit=limit, wait=wait)
-    # One piece of output wakes everybody who waits for it, and each answer has all of it.
+    with window.reading():
+        page = await entry.process.read(after=after, limit=limit, wait=deadline - monotonic())
+    return await _page_later(talk, entry, page, extended=extended)
+
+
+async def _page_later(talk: ExecConversation, entry: Entry, page: Page, *, extended: bool) -> JsonParts:
+    """Answer when the client has taken what it was sent."""
     await talk.flow()
     return _page(talk, entry, page, extended=extended)
 

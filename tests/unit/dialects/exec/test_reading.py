@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from typing import Any
+from unittest.mock import ANY
 
 import pytest
 
@@ -105,7 +106,7 @@ async def test_a_read_that_must_wait_waits_with_the_same_bounds() -> None:
     result = await scene.call("process/read", {"processId": "p", "afterSeq": 4, "maxBytes": 7, "waitMs": 300})
 
     assert (result["nextSeq"], result["exitCode"]) == (5, 3)
-    assert process.calls == [("try_read", 4, 7, 0.3), ("read", 4, 7, 0.3)]
+    assert process.calls == [("try_read", 4, 7, 0.3), ("listen", 4), ("try_read", 4, 7, ANY)]
 
 
 @pytest.mark.parametrize(("next_seq", "calls"), [(5, [("retain", 10)]), (4, [])])
