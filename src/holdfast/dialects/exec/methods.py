@@ -29,9 +29,9 @@ from .decoding import (
     located,
 )
 from .files import close_file, open_file, read_block, watch_missing, write_block
-from .handshake import close, environment_info, environment_status, initialize, take_over
 from .http import request
-from .reading import list_processes, read, wait
+from .reading import read, wait
+from .session import close, environment_info, environment_status, initialize, list_processes, take_over
 from .spans import in_span
 from .starting import start
 

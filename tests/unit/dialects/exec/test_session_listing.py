@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from holdfast.dialects.exec import reading
+from holdfast.dialects.exec import session
 from holdfast.errors import NameTaken
 from holdfast.model import Exit, Kind, Outcome
 from tests.fakes.dialects import FakeProcess
@@ -165,7 +165,7 @@ async def test_a_directory_is_listed_as_it_was_given() -> None:
 
 async def many(monkeypatch: pytest.MonkeyPatch) -> ExecTalk:
     """A client with five processes, of which two are listed at once."""
-    monkeypatch.setattr(reading, "_AT_ONCE", 2)
+    monkeypatch.setattr(session, "_AT_ONCE", 2)
     scene = await ready(*[FakeProcess() for _ in range(5)])
     for name in "abcde":
         await scene.call("process/start", {**START, "processId": name})

@@ -1,0 +1,117 @@
+"""The methods about the session itself: how it begins and ends, its processes, and what the host is like.
+
+What must hold: however many processes there are, others get their turn while a list of them is made, and a
+client that asks for many lists gets them one after the other.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Coroutine, Iterator
+from typing import Any
+
+from holdfast.dialects.dialect import Pause
+from holdfast.dialects.scope import Starting
+from holdfast.protocol import events
+from holdfast.protocol.session import (
+    CloseResult,
+    EnvironmentInfo,
+    InitializeParams,
+    InitializeResult,
+    StatusResult,
+    TakeOverParams,
+)
+from holdfast.protocol.session import environment_info as describe_host
+from holdfast.wire.jsonrpc import JsonParts
+
+from .conversation import ExecConversation
+from .entries import ArchivedEntry, Entry
+from .scopes import ProcessScope, Session
+
+
+async def initialize(talk: ExecConversation, params: InitializeParams) -> InitializeResult:
+    """Open or resume a session."""
+    session = await talk.begin(params.resume_session_id, extended=bool(params.holdfast))
+    return InitializeResult(session.key, describe_host(talk.backend.info))
+
+
+async def take_over(talk: ExecConversation, params: TakeOverParams) -> InitializeResult:
+    """Resume a session, instead of ``initialize``, also if another connection has it, which then ends."""
+    session = await talk.begin(params.session_id, extended=bool(params.holdfast), by_force=True)
+    return InitializeResult(session.key, describe_host(talk.backend.info))
+
+
+async def close(talk: ExecConversation, params: None) -> CloseResult:
+    """End the session and everything in it; return when that is gone.  A new one may be opened then."""
+    return CloseResult(await talk.finish())
+
+
+def environment_info(talk: ExecConversation, params: None) -> EnvironmentInfo:
+    """Describe the host: its shell, its directories, its capabilities."""
+    return describe_host(talk.backend.info)
+
+
+def environment_status(talk: ExecConversation, params: None) -> StatusResult:
+    """Answer, to show that the server is alive and the session is open."""
+    return _READY
+
+
+_READY = StatusResult()
+
+
+# Its processes.
+
+
+_AT_ONCE = 1024
+"""Processes listed before others get their turn: a millisecond, or three if all of them run."""
+
+
+def list_processes(talk: ExecConversation, params: None) -> JsonParts | Coroutine[Any, Any, JsonParts]:
+    """The processes that the client can ask for, those that are starting or ended included."""
+    session, most = talk.session, talk.endpoint.limits.answer_bytes
+    count = len(session) + len(session.tenant.shared)
+    if count > _AT_ONCE or talk.listing.locked():
+        return _list_later(talk, session, most)
+    parts = JsonParts()
+    for _ in _fill(parts, session, most):
+        pass
+    return parts
+
+
+async def _list_later(talk: ExecConversation, session: Session, most: int) -> JsonParts:
+    parts = JsonParts()
+    async with talk.listing:
+        await talk.flow()  # The next large answer waits until the client has taken the last one.
+        for _ in _fill(parts, session, most):
+            await Pause()
+    return parts
+
+
+def _fill(parts: JsonParts, session: Session, most: int) -> Iterator[None]:
+    """Make the list, and pause where others should have their turn.
+
+    ``most`` are the bytes of all processes; what goes beyond them is left out, and the list says so.
+    """
+    parts.append(b'{"processes":[')
+    count = 0
+    # The processes of the session and then the others, each with what says that it is one of those.
+    scopes: tuple[tuple[ProcessScope, bytes], ...]
+    scopes = (session, b""), (session.tenant.shared, b'"kept":true,')
+    for home, mark in scopes:
+        for entry in home:
+            head, state = entry.listed if isinstance(entry, ArchivedEntry) else _listed(entry)
+            text = b"%b{%b%b%b" % (b"," if count else b"", head, mark, state)
+            most -= len(text)
+            if most < 0:
+                parts.append(b'],"more":true}')
+                return
+            parts.append(text)
+            count += 1
+            if not count % _AT_ONCE:
+                yield
+    parts.append(b"]}")
+
+
+def _listed(entry: Entry | Starting) -> tuple[bytes, bytes]:
+    about: bytes = entry.request.about
+    state = events.LISTED_STARTING if isinstance(entry, Starting) else events.listed_state(entry.process)
+    return events.listed_head(entry.name, about), state
