@@ -200,10 +200,10 @@ class HostedProcess(Process, Protocol):
     def try_read(self, *, after: int = 0, limit: int | None = None, wait: float = 0.0) -> Page | None:
         """``read``, if it can be answered without waiting; None if not."""
 
-    def listen(self, tell: Callable[[], object], *, after: int, deadline: float) -> Watch:
+    def listen(self, tell: Callable[[], object], *, after: int, deadline: float) -> Callable[[], None]:
         """Call ``tell`` once, at the latest at ``deadline``, when ``try_read`` may have news.
 
-        It is called in the midst of other work, takes note and does nothing else.
+        It is called in the midst of other work, takes note and does nothing else.  Returns how to stop that.
         """
 
     def try_write(self, data: bytes, *, write_id: str | None = None) -> WriteStatus | None:

@@ -114,13 +114,11 @@ class FakeClient:
 class FakeWatch:
     """Implements ``backend.Watch``."""
 
-    def __init__(self, on_stop: Callable[[], object] = lambda: None) -> None:
+    def __init__(self) -> None:
         self.stopped = False
-        self._on_stop = on_stop
 
     def stop(self) -> None:
         self.stopped = True
-        self._on_stop()
 
 
 async def settled(result: Any) -> Any:
@@ -128,11 +126,11 @@ async def settled(result: Any) -> Any:
     while True:
         if isinstance(result, Postponed):
             event: asyncio.Future[None] = asyncio.get_running_loop().create_future()
-            watch = result.listen(partial(event.set_result, None))
+            stop = result.listen(partial(event.set_result, None))
             try:
                 await event
             except asyncio.CancelledError:
-                watch.stop()
+                stop()
                 raise
             result = result.result()
         elif inspect.isawaitable(result):
@@ -216,7 +214,7 @@ class FakeProcess(ImmediateControls):
         self.calls.append(("try_read", after, limit, wait))
         return None if self.reads_wait else self.page
 
-    def listen(self, tell: Callable[[], object], *, after: int, deadline: float) -> FakeWatch:
+    def listen(self, tell: Callable[[], object], *, after: int, deadline: float) -> Callable[[], None]:
         """Tells when the gate opens, and ``try_read`` answers from then on."""
         self.calls.append(("listen", after))
 
@@ -226,7 +224,11 @@ class FakeProcess(ImmediateControls):
             tell()
 
         task = asyncio.get_running_loop().create_task(wait())
-        return FakeWatch(task.cancel)
+
+        def stop() -> None:
+            task.cancel()
+
+        return stop
 
     async def wait(self, seconds: float) -> Exit | None:
         self.calls.append(("wait", seconds))

@@ -6,7 +6,6 @@ from collections.abc import AsyncGenerator, Callable, Coroutine, Generator, Mapp
 from functools import partial
 from typing import Any, Protocol
 
-from holdfast.backend import Watch
 from holdfast.errors import HoldfastError
 from holdfast.principal import Principal
 from holdfast.protocol.shapes import Shape, Signature
@@ -83,8 +82,8 @@ class Postponed:
     What waits is this object and not a task with a coroutine, which costs ten times as much.
     """
 
-    listen: Callable[[Callable[[], object]], Watch]
-    """Begins to wait.  Its argument is to be called once, when it has happened; the watch stops that."""
+    listen: Callable[[Callable[[], object]], Callable[[], None]]
+    """Begins to wait: calls its argument once, when it has happened.  What it returns stops that."""
     result: Callable[[], Any]
     """What a handler may give, a ``Postponed`` included.  Called once it has happened, and not before."""
 

@@ -108,9 +108,8 @@ class EndedProcess(ImmediateControls):
     async def read(self, *, after: int = 0, limit: int | None = None, wait: float = 0.0) -> Page:
         return self.try_read(after=after, limit=limit)
 
-    def listen(self, tell: Callable[[], object], *, after: int, deadline: float) -> EndedProcess:
-        asyncio.get_running_loop().call_soon(tell)  # There is nothing to wait for.
-        return self
+    def listen(self, tell: Callable[[], object], *, after: int, deadline: float) -> Callable[[], None]:
+        return asyncio.get_running_loop().call_soon(tell).cancel  # There is nothing to wait for.
 
     async def wait(self, seconds: float) -> Exit | None:
         return self.exit

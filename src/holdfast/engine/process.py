@@ -48,7 +48,7 @@ from .ring import Ring, is_news, page
 from .stdin import ACCEPTED, STDIN_CLOSED, Stdin
 from .tree import GONE, Tree
 from .watchdog import Watchdog
-from .watches import LocalWatch, Waiter, Waiting, notify, wait_for_one
+from .watches import LocalWatch, Waiting, notify, wait_for_one
 
 
 class LocalProcess(ImmediateControls):
@@ -377,7 +377,7 @@ class LocalProcess(ImmediateControls):
             await self._line().next_event(deadline, after)
         return found
 
-    def listen(self, tell: Callable[[], object], *, after: int, deadline: float) -> Waiter:
+    def listen(self, tell: Callable[[], object], *, after: int, deadline: float) -> Callable[[], None]:
         return self._line().listen(tell, deadline, after)
 
     def _page(self, after: int, limit: int | None) -> Page:

@@ -81,60 +81,18 @@ _NOBODY = _Nobody()
 
 # Waiting.
 
+_Line = dict[Callable[[], object], asyncio.TimerHandle]
+"""Whom to tell, and until when each waits; a dictionary gives up one of thousands at once."""
 
-class Waiter:
-    """One who waits for an event, or for the end of its time.  Implements ``backend.Watch``."""
-
-    __slots__ = ("_line", "_lines", "_tell", "_timer", "after")
-
-    def __init__(self, lines: dict[int, _Line], line: _Line, after: int, tell: Callable[[], object]) -> None:
-        self._lines = lines
-        self._line = line
-        self._tell: Callable[[], object] | None = tell
-        self._timer: asyncio.TimerHandle | None = None
-        self.after = after
-
-    def expire_at(self, loop: asyncio.AbstractEventLoop, deadline: float) -> None:
-        self._timer = loop.call_at(deadline, self.expire)
-
-    def wake(self) -> None:
-        """It has happened, and nobody is in the line any more."""
-        tell, self._tell = self._tell, None
-        if self._timer is not None:
-            self._timer.cancel()
-            self._timer = None
-        if tell is not None:
-            tell()
-
-    def expire(self) -> None:
-        self._leave()
-        self.wake()
-
-    def stop(self) -> None:
-        self._tell = None
-        self._leave()
-        self.wake()
-
-    def _leave(self) -> None:
-        line = self._line
-        line.pop(self, None)
-        if not line and self._lines.get(self.after) is line:
-            del self._lines[self.after]
-
-
-_Line = dict[Waiter, None]
-"""Dictionaries, because they keep an order and give up one of thousands at once."""
-
-_ENDS = -1
-"""In place of a number: for those whom only the end of something concerns."""
+_ENDS = 2**64
+"""In place of a number, above all of them: for those whom only the end of something concerns."""
 
 
 class Waiting:
     """Those who wait for the next event, and those whom only the end of something concerns.
 
-    Each kind is apart: a process that talks without end must not wake all who wait
-    for its end, nor those who wait for output that is far away.  Nothing runs between a look
-    at the state and a call of ``listen``, so that no event can be missed.
+    Each kind is apart: a process that talks without end must not wake all who wait for its end, nor those
+    who wait for output that is far away.  Nothing runs between a look at the state and ``listen``.
     """
 
     __slots__ = ("_events", "_loop", "_next")
@@ -146,24 +104,33 @@ class Waiting:
         # A heap of these numbers, also of some for which nobody waits any more.
         self._next: list[int] = []
 
-    def listen(self, tell: Callable[[], object], deadline: float, after: int = 0) -> Waiter:
+    def listen(self, tell: Callable[[], object], deadline: float, after: int = 0) -> Callable[[], None]:
         """Call ``tell`` once: at output behind number ``after``, at anything else, or at the deadline.
 
-        It is called from where the event happens, and must do no more than take note of it.
+        It is called from where the event happens, and must do no more than take note of it.  Nobody else
+        may have given the same ``tell``.  What is returned has it not be called.
         """
         line = self._events.get(after)
         if line is None:
             self._events[after] = line = {}
-            if after != _ENDS:
-                self._await_number(after)
-        waiter = Waiter(self._events, line, after, tell)
-        line[waiter] = None
-        waiter.expire_at(self._loop, deadline)
-        return waiter
+            self._await_number(after)
+        line[tell] = self._loop.call_at(deadline, self._expire, after, line, tell)
+        return partial(self._leave, after, line, tell)
+
+    def _leave(self, after: int, line: _Line, tell: Callable[[], object]) -> None:
+        timer = line.pop(tell, None)
+        if timer is not None:
+            timer.cancel()
+            if not line and self._events.get(after) is line:
+                del self._events[after]
+
+    def _expire(self, after: int, line: _Line, tell: Callable[[], object]) -> None:
+        self._leave(after, line, tell)
+        tell()
 
     def _await_number(self, after: int) -> None:
         if len(self._next) > 2 * len(self._events) + _STALE:
-            self._next = [number for number in self._events if number != _ENDS]
+            self._next = list(self._events)
             heapify(self._next)
         else:
             heappush(self._next, after)
@@ -171,11 +138,11 @@ class Waiting:
     async def next_event(self, deadline: float, after: int = 0) -> None:
         """Wait for output behind number ``after``, or anything else to happen, at most until the deadline."""
         event: asyncio.Future[None] = self._loop.create_future()
-        waiter = self.listen(partial(_settle, event), deadline, after)
+        leave = self.listen(partial(_settle, event), deadline, after)
         try:
             await event
         finally:
-            waiter.stop()
+            leave()
 
     async def until(self, is_so: Callable[[], bool], deadline: float) -> None:
         """Wait until something is so that does not come with output, at most until the deadline."""
@@ -203,12 +170,13 @@ _STALE = 64
 
 
 def _wake(line: _Line) -> None:
-    waiters = list(line)
+    waiting = list(line.items())
     line.clear()
-    for waiter in waiters:
-        waiter.wake()
+    for tell, timer in waiting:
+        timer.cancel()
+        tell()
 
 
 def _settle(event: asyncio.Future[None]) -> None:
-    if not event.done():
+    if not event.done():  # Its task may have been cancelled, and not know it yet.
         event.set_result(None)

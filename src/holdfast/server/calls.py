@@ -23,7 +23,6 @@ from typing import Any, Protocol
 
 import msgspec
 
-from holdfast.backend import Watch
 from holdfast.config import ConnectionLimits
 from holdfast.dialects.dialect import Conversation, Endpoint, LongResult, Method, Postponed, Sequel
 from holdfast.errors import Forbidden, HoldfastError, LimitReached, RequestCancelled, UnknownMethod
@@ -107,8 +106,8 @@ class Call(msgspec.Struct, eq=False):
     key: object = None
     """Under which the call is registered while it waits: the request's identifier, if that is unique."""
     task: asyncio.Task[None] | None = None
-    watch: Watch | None = None
-    """On what a postponed result waits for.  A call that waits has this, a task, or a start before it."""
+    stop: Callable[[], None] | None = None
+    """Ends the wait for a postponed result.  A call that waits has this, a task, or a start before it."""
     is_cancelled: bool = False
     is_alone: bool = False
     """Whether whatever the client sends next waits behind it."""
@@ -297,15 +296,15 @@ class Calls:
         if type(result) is Postponed:
             resume = partial(self._resume, call, method, result.result)
             call_soon = asyncio.get_running_loop().call_soon
-            call.watch = result.listen(partial(call_soon, resume, context=call.context))
+            call.stop = result.listen(partial(call_soon, resume, context=call.context))
             return
         call.task = self.owner.own(self._finish(call, result, None), outlives=False)
 
     def _resume(self, call: Call, method: Method, get: Callable[[], Any]) -> None:
         """What a postponed result has waited for has happened."""
-        if call.watch is None:  # Cancelled in between.
+        if call.stop is None:  # Cancelled in between.
             return
-        call.watch = None
+        call.stop = None
         self._stalls.doing = call.request.method
         try:
             result = get()
@@ -392,9 +391,9 @@ class Calls:
         # A task that was cancelled keeps the exception, which leads to this call by way of the frames it
         # went through.  A circle is freed when somebody looks for it, and may hold a message of 64 MiB.
         call.task = None
-        if call.watch is not None:
-            call.watch.stop()
-            call.watch = None
+        if call.stop is not None:
+            call.stop()
+            call.stop = None
         if call.is_alone:
             self.owner.wait_alone(alone=False)
 
@@ -443,7 +442,7 @@ class Calls:
         for line in (self._held or {}).values():
             line.clear()
         for call in list((self._waiting or {}).values()):
-            if call.watch is not None:
+            if call.stop is not None:
                 self._unregister(call)
             elif call.task is None or call.method is None or not call.method.starts:  # A start goes on.
                 for observer in self.observers:

@@ -47,10 +47,10 @@ class Talk:
     def poll(self) -> Postponed:
         return Postponed(self._listen, lambda: self.results.pop(0)())
 
-    def _listen(self, tell: Callable[[], object]) -> FakeWatch:
+    def _listen(self, tell: Callable[[], object]) -> Callable[[], None]:
         self.tells.append(tell)
         self.watches.append(FakeWatch())
-        return self.watches[-1]
+        return self.watches[-1].stop
 
     def ask(self, number: int = 1) -> None:
         deliver(self.connection, request(number, "poll", "p"))
