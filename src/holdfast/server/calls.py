@@ -41,7 +41,7 @@ INTERNAL_ERROR = -32603
 _CONTINUED = frozenset({Rest, Postponed, Sequel, LongResult})
 """Kinds of results after which the request still has work to do."""
 _LONG = frozenset({Sequel, LongResult})
-"""Those of them that a task has nothing to wait for."""
+"""Kinds of results that the task of a request takes as they are; it awaits all others."""
 
 
 class CallObserver(Protocol):
