@@ -48,6 +48,15 @@ static void need(int fd)
         usleep(LOCK_PAUSE_US);
 }
 
+/* Whoever gives a mask back stops needing it before it lets go of the other lock.  Were it the other way round, of
+ * two who give it at the same moment the first would fail to lock it because of the second, and the second would
+ * leave it there because of the first. */
+static void need_no_more(int fd)
+{
+    struct flock lock = {.l_type = F_UNLCK, .l_whence = SEEK_SET};
+    fcntl(fd, F_OFD_SETLK, &lock);
+}
+
 static int is_needed_by_others(int fd)
 {
     struct flock lock = {.l_type = F_WRLCK, .l_whence = SEEK_SET};
@@ -82,6 +91,8 @@ void mask_give(const char *path, int fd)
 {
     if (fd < 0)
         return;
+    need_no_more(fd);
+    /* An attempt that fails gives up our share of the lock: the last one to try finds it free. */
     if (is_still(path, fd) && !flock(fd, LOCK_EX | LOCK_NB) && !is_needed_by_others(fd))
         rmdir(path);
     close(fd);
