@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import json
 import os
 from collections.abc import Iterator
@@ -181,6 +182,66 @@ async def test_nothing_leads_past_the_guard_of_a_link(mounted: ConfiningServer, 
 
         assert os.readlink(here.work / ".git") == "../real"
         assert here.work.stat().st_mode & 0o777
+
+
+MOVED = """if True:
+    import ctypes, json, os
+    EXCHANGE, AT_FDCWD = 2, -100
+    libc = ctypes.CDLL(None, use_errno=True)
+    def exchange(one, other):
+        if libc.syscall(316, AT_FDCWD, one.encode(), AT_FDCWD, other.encode(), EXCHANGE):
+            raise OSError(ctypes.get_errno(), "")
+    def new(name):
+        (os.mkdir if os.path.isdir(name) else lambda path: open(path, "w").close())("new-" + name)
+        return "new-" + name
+    deeds = {
+        "away": lambda name: os.rename(name, "moved-" + name),
+        "gone": lambda name: (os.rmdir if os.path.isdir(name) else os.unlink)(name),
+        "over": lambda name: os.rename(new(name), name),
+        "exchanged": lambda name: exchange("new-" + name, name),
+        "with a slash": lambda name: os.rename(name + "/" * os.path.isdir(name), "moved-" + name),
+    }
+    told = {}
+    for name in os.environ["NAMES"].split():
+        for deed, do in deeds.items():
+            try: do(name); told[name + " " + deed] = 0
+            except OSError as error: told[name + " " + deed] = error.errno
+    print(json.dumps(told))"""
+
+
+async def test_what_mounts_keep_stays_where_a_link_is_guarded(mounted: ConfiningServer) -> None:
+    """The guard then makes the calls of the command, from where the mounts of the sandbox are no mounts.
+
+    A name that is covered by one must not be moved, removed or replaced: the mount would be gone with it,
+    and what was hidden could be read by the next command.
+    """
+    with scene(mounted.uid, git=False) as here:
+        (here.base / "real").mkdir()
+        (here.work / ".git").symlink_to("../real")
+        for name in ("hidden", "kept"):
+            (here.work / name).write_text("precious")
+            (here.work / f"{name}-dir").mkdir()
+            (here.work / f"{name}-dir" / "file").write_text("precious")
+        here.give()
+        names = ["hidden", "hidden-dir", "kept", "kept-dir", ".codex"]
+        sandbox = policy(
+            READ_ALL,
+            entry(here.work, "write"),
+            *(entry(here.work / name, "deny") for name in names[:2]),
+            *(entry(here.work / name, "read") for name in names[2:4]),
+        )
+
+        async with talk(mounted.url) as talking:
+            program = mounted.python("-c", MOVED)
+            told = await run(talking, sandbox, *program, cwd=uri(here.work), env={"NAMES": " ".join(names)})
+            after = await sh(talking, sandbox, "cat hidden hidden-dir/file", cwd=uri(here.work), name="after")
+
+        answers = json.loads(told.output)
+        assert answers == dict.fromkeys(answers, errno.EBUSY)
+        assert len(answers) == 5 * len(names)
+        assert b"precious" not in after.output
+        for name in ("hidden", "hidden-dir/file", "kept", "kept-dir/file"):
+            assert (here.work / name).read_text() == "precious"
 
 
 RACE = """if True:

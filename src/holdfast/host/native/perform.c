@@ -166,6 +166,20 @@ static int perform_create(const struct question *q)
     return symlinkat(text, q->one.parent, q->one.name);
 }
 
+/* What the kernel would refuse the caller and not us: to move or remove what the sandbox has mounted something on.
+ * It asks whether that is a place for mounts among those of whoever acts, and we have others.  It would be done, and
+ * take the mount away from everybody. */
+static int is_busy(const struct question *q)
+{
+    int error = 0;
+    if (q->caller.foreign)
+        error = place_is_busy(&q->one);
+    if (!error && q->caller.foreign && q->call->kind == MOVES)
+        error = place_is_busy(&q->other);
+    errno = error;
+    return error;
+}
+
 static int perform_remove(const struct question *q)
 {
     int flags = !strcmp(q->call->op, "rmdir") ? AT_REMOVEDIR : (int)q->flags;
@@ -197,8 +211,8 @@ void perform(struct question *q, struct listener *listener, struct openings *ope
         perform_open(q, listener, openings);
         return;
     case CREATES: done = perform_create(q); break;
-    case REMOVES: done = perform_remove(q); break;
-    case MOVES: done = perform_move(q); break;
+    case REMOVES: done = is_busy(q) ? -1 : perform_remove(q); break;
+    case MOVES: done = is_busy(q) ? -1 : perform_move(q); break;
     case LINKS: done = perform_link(&q->one, &q->other); break;
     case WRITES: done = perform_truncate(q); break;
     }

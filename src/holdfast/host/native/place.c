@@ -126,6 +126,16 @@ void place_of_descriptor(const struct caller *caller, int number, struct place *
     settle_object(place, caller_descriptor(caller, number));
 }
 
+int place_is_busy(const struct place *place)
+{
+    char name[sizeof place->name];
+    snprintf(name, sizeof name, "%.*s", (int)strcspn(place->name, "/"), place->name);
+    int fd = walk(place->parent, name, O_PATH | O_NOFOLLOW, WALK_NO_MOUNTS | WALK_NO_MAGIC);
+    if (fd >= 0)
+        close(fd);
+    return fd >= 0 || errno == ENOENT ? 0 : errno == EXDEV ? EBUSY : errno;
+}
+
 /* Whether an error is about the path, and would be the caller's, too. */
 static int is_plain(int error)
 {

@@ -45,7 +45,11 @@ int place_text(const struct place *place, char *text);
 /* A descriptor of the directory that something behind a descriptor of ours is in; -1 if that is not certain. */
 int directory_of_file(const struct caller *caller, int fd, const struct stat *facts);
 
+/* Whether something is mounted on a name, in the mounts that its directory belongs to.  0: no; else the error with which
+ * the kernel would refuse a caller there to move or remove it. */
+int place_is_busy(const struct place *place);
+
 int walk(int base, const char *path, unsigned long long flags, unsigned long long resolve);
-enum { WALK_NO_MAGIC = 0x02, WALK_NO_LINKS = 0x04, WALK_BENEATH = 0x08, WALK_IN_ROOT = 0x10 };
+enum { WALK_NO_MOUNTS = 0x01, WALK_NO_MAGIC = 0x02, WALK_NO_LINKS = 0x04, WALK_BENEATH = 0x08, WALK_IN_ROOT = 0x10 };
 
 #endif
