@@ -86,6 +86,8 @@ _Line = dict[Callable[[], object], asyncio.TimerHandle]
 
 _ENDS = 2**64
 """In place of a number, above all of them: for those whom only the end of something concerns."""
+_STALE = 64
+"""Numbers that may be in the heap for nothing before it is worth making it anew."""
 
 
 class Waiting:
@@ -107,8 +109,8 @@ class Waiting:
     def listen(self, tell: Callable[[], object], deadline: float, after: int = 0) -> Callable[[], None]:
         """Call ``tell`` once: at output behind number ``after``, at anything else, or at the deadline.
 
-        It is called from where the event happens, and must do no more than take note of it.  Nobody else
-        may have given the same ``tell``.  What is returned has it not be called.
+        It is called from where the event happens, and must only take note of it.  Nobody else may have given
+        the same ``tell``.  What is returned has it not be called.
         """
         line = self._events.get(after)
         if line is None:
@@ -163,10 +165,6 @@ class Waiting:
             line = self._events.pop(heappop(self._next), None)
             if line is not None:
                 _wake(line)
-
-
-_STALE = 64
-"""Numbers that may be in the heap for nothing before it is worth making it anew."""
 
 
 def _wake(line: _Line) -> None:

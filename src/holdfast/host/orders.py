@@ -222,8 +222,14 @@ _NEWS = tuple(News)
 
 
 def read_report(data: bytes) -> Report:
-    """Return the report in a message of a shim."""
+    """Return the report in a message of a shim.
+
+    Raises:
+        ValueError: Shims have no such news.
+    """
     what, value, detail, shim, user, system, peak = _REPORT.unpack_from(data)
+    if what >= len(_NEWS):
+        raise ValueError(f"shims have no news {what}")
     news = _NEWS[what]
     if news is NEWS_DENIAL:
         op, _, subject = data[_REPORT.size :].partition(b"\0")
