@@ -8,6 +8,7 @@ import os
 import resource
 import signal
 from collections.abc import Iterator
+from pathlib import Path
 
 import pytest
 
@@ -15,7 +16,7 @@ from tests.fakes.app_client import AppClient, SocketLink, spawn_params
 from tests.fakes.backends import LONG
 from tests.fakes.client import Client, Message, page_bytes
 from tests.fakes.frames import Wire
-from tests.fakes.mortal import await_part, kill_server, mortal_at, part
+from tests.fakes.mortal import ON, await_part, kill_server, mortal_at, part
 from tests.fakes.server import (
     PATIENCE,
     Program,
@@ -23,7 +24,9 @@ from tests.fakes.server import (
     commands,
     descendants,
     eventually,
+    is_running,
     is_same,
+    program,
 )
 from tests.fakes.trees import knowing
 
@@ -91,6 +94,25 @@ async def test_exec_processes_outlive_the_server_and_app_processes_end(served: t
     async with knowing(url, resume=session) as again:
         assert all(is_same(each) for each in kept)
         assert len((await again.call("process/list"))["processes"]) == 3
+
+
+async def test_what_is_being_tried_out_does_not_outlive_the_keeper(tmp_path: Path) -> None:
+    """The spare begins to try out what sandboxes need when the first server is there, and here that hangs."""
+    tried = tmp_path / "tried"
+    bwrap = tmp_path / "bwrap"
+    bwrap.write_text(f"#!/bin/sh\necho $$ >>{tried}\nexec sleep 1000\n")
+    bwrap.chmod(0o755)
+    path = os.fsencode(f"{tmp_path}:{os.environ['PATH']}")
+    # The server, which was first, obeys when its own trial is over; that of the spare then has yet to hang.
+    options = (*ON, "--limit", "sandbox.trial_seconds=3", "--listen", "ws://127.0.0.1:0")
+    with program(*options, env={b"PATH": path}) as keeper:
+        await eventually(lambda: tried.exists() and len(tried.read_text().split()) == 2)
+        pids = [int(pid) for pid in tried.read_text().split()]
+
+        keeper.send_signal(signal.SIGTERM)
+
+        keeper.wait()
+        assert [pid for pid in pids if is_running(pid)] == []
 
 
 @pytest.mark.timeout(120)

@@ -97,11 +97,13 @@ static void give_up(struct keeper *keeper, const char *why)
 }
 
 /* Whether we have waited long enough for those who end. */
-static int may_leave(const struct keeper *keeper)
+static int may_leave(struct keeper *keeper)
 {
     pid_t dead;
     if (!has_children(&dead))
         return 1;
+    /* What the spare or the server was trying out when it ended is ours now, and nobody waits for it. */
+    shims_kill_strays(&keeper->shims);
     if (now_ms() < keeper->leave_by)
         return 0;
     keeper_kill_server(keeper);

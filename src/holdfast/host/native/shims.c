@@ -128,12 +128,14 @@ static void kill_stray(void *context, pid_t pid)
         kill(pid, SIGKILL), shims->strays++;
 }
 
+int shims_kill_strays(struct shims *shims)
+{
+    shims->strays = 0;
+    return for_each_child(kill_stray, shims) && !shims->strays;
+}
+
 void shims_sweep(struct shims *shims)
 {
-    if (!shims->sweep_until)
-        return;
-    shims->strays = 0;
-    int whole = for_each_child(kill_stray, shims);
-    if ((whole && !shims->strays) || now_ms() > shims->sweep_until)
+    if (shims->sweep_until && (shims_kill_strays(shims) || now_ms() > shims->sweep_until))
         shims->sweep_until = 0;
 }

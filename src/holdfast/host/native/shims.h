@@ -44,4 +44,7 @@ void shims_reap(struct shims *shims);
 /* Kills what such shims have left, if there is anything. */
 void shims_sweep(struct shims *shims);
 
+/* Kills all children that are neither shims nor left alone.  Whether there are none. */
+int shims_kill_strays(struct shims *shims);
+
 #endif
