@@ -168,9 +168,12 @@ class Record:
             LimitReached: There is no memory at all.
         """
         words, slot = self.arena.words, self.slot
-        words[slot + layout.EXIT] = self.arena.write_blob(end, beyond_limit=True)
+        blob = self.arena.write_blob(end, beyond_limit=True)
+        before = words[slot + layout.EXIT]  # Of a server that died before it had said the number.
+        words[slot + layout.EXIT] = blob
         words[slot + layout.EXITED_AT] = layout.time_word(at)
         words[slot + layout.EXIT_SEQ] = seq
+        self.arena.free_blob(before)
 
     def amend(self, end: bytes) -> None:
         """More is known of how it ended."""

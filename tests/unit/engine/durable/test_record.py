@@ -156,6 +156,20 @@ def test_everything_is_given_back_in_the_end(shelf: Memory, *, is_closed: bool) 
     assert all(blocks in (before[kind], []) for kind, blocks in after.items())
 
 
+def test_an_end_of_which_a_server_had_written_down_a_part_leaves_nothing(shelf: Memory) -> None:
+    """It died before the number was there; the next one is told of the exit again, and writes it anew."""
+    record = shelf.records().open(b"facts")
+    record.started(1, 1.0)
+    record.arena.words[record.slot + layout.EXIT] = record.arena.write_blob(b"the end")
+
+    found = one(shelf)
+    found.exited(1, b"the end, again", 2.0)
+    end = found.end
+    found.forget()
+
+    assert (end, found.arena.cells) == (b"the end, again", 0)
+
+
 # Damage.
 
 
