@@ -225,6 +225,16 @@ class Journal:
         del self.cells[cells:]
         self.pos = self.end = self._limit = 0
 
+    def keep(self, cells: list[int]) -> None:
+        """Keep these of its cells and blocks, and give back the others.
+
+        After a restart those are others whose bytes were given by a server that died before it said so.
+        """
+        for at in self.cells:
+            if at not in cells:
+                self._arena.release(at)
+        self.cells = cells
+
     def store(self, number: int, at: int, word: int, identifier: bytes) -> None:
         """Write an entry; it counts once ``commit`` says so."""
         arena, place = self._arena, self.place(number)

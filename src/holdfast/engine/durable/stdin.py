@@ -40,11 +40,9 @@ _NAMED = layout.write_word(0, WriteFlag.NAMED, 0)
 _FOR_NOW = frozenset({*FOR_NOW, errno.ENOSPC, errno.EMFILE, errno.ENFILE, errno.ENOBUFS})
 """Errors that say nothing about the child: what was accepted stays, and is given later."""
 
-_NONE: deque[int] = deque(maxlen=0)
-"""That of all for whom nothing waits."""
+_NONE: deque[int] = deque(maxlen=0)  # That of all for whom nothing waits.
 
-_NOWHERE = 0
-"""A place that is never one of a journal's."""
+_NOWHERE = 0  # A place that is never one of a journal's.
 
 
 class DurableStdin(Stdin):
@@ -424,6 +422,8 @@ class DurableStdin(Stdin):
             if write.flags & WriteFlag.LAST:
                 last = b""
         self._last = last if self._finished else b""
+        if self._fd is not None and not flags & InputFlag.CLOSED:
+            journal.cells = cells_with_bytes(self._record.arena, journal, self._tail)
         if self._fd is None:
             self._let_go()
         elif flags & InputFlag.CLOSED or (journal.count and self._cursor < 0):
@@ -444,7 +444,7 @@ class DurableStdin(Stdin):
         # If everything is given, what it stands in is nobody's any more, and may be used for a later entry.
         self._at = os.lseek(self._cursor, rest.at if rest.ends else _NOWHERE, os.SEEK_SET)
         self._left, self._queued = rest.left, rest.queued
-        journal.cells = cells_with_bytes(self._record.arena, journal, self._tail)
+        journal.keep(cells_with_bytes(self._record.arena, journal, self._tail))
         if rest.ends:
             self._ends = deque(rest.ends)
             self._flush()

@@ -389,6 +389,26 @@ async def test_a_cursor_that_nobody_can_hold_makes_the_write_wait(world: World) 
     world.close()
 
 
+@pytest.mark.parametrize("held", [True, False], ids=["with the cursor", "without it"])
+@pytest.mark.parametrize("size", [1, BLOCK_SIZE + 1])
+async def test_a_server_that_died_before_it_said_what_was_given_leaves_nothing(
+    world: World, size: int, *, held: bool
+) -> None:
+    """Found by killing servers under load: where such bytes were stayed in use until the next restart."""
+    world.stdin.try_write(b"x" * size, "a")
+    world.read()
+    world.record.arena.words[world.record.slot + layout.IN_TAIL] = 0
+    if not held:
+        world.shelf.held.clear()
+
+    world.restart()
+    world.stdin.close()
+    world.record.forget()
+
+    assert world.arena.cells == 0
+    world.close()
+
+
 async def test_everything_is_given_back_in_the_end(world: World) -> None:
     for number in range(100):
         world.stdin.try_write(b"x" * 5000, str(number))
