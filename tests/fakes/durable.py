@@ -6,7 +6,7 @@ import asyncio
 import os
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
-from typing import Protocol
+from typing import Any, Protocol
 
 from holdfast.config import EngineLimits
 from holdfast.engine.durable.record import Record, Records
@@ -128,3 +128,25 @@ def stdin_makers(form: str) -> Iterator[StdinMaker]:
             )
 
         yield durable
+
+
+class Killed(Exception):
+    """In place of SIGKILL: nothing follows."""
+
+
+class MortalMemory:
+    """Memory whose owner is killed when it has made so many stores, all such memories together."""
+
+    left = 0
+
+    def __init__(self, memory: Any) -> None:
+        self.memory = memory
+
+    def __getitem__(self, at: Any) -> Any:
+        return self.memory[at]
+
+    def __setitem__(self, at: Any, value: Any) -> None:
+        if not MortalMemory.left:
+            raise Killed
+        MortalMemory.left -= 1
+        self.memory[at] = value

@@ -25,7 +25,7 @@ from itertools import compress
 
 from holdfast.errors import LimitReached
 
-LAYOUT = 1
+LAYOUT = 2
 """Changes whenever an older server would misread the arena, or a newer one an older arena."""
 
 SHIFT = 18

@@ -112,8 +112,13 @@ class Journal:
         return Write(at, length, flags, arena.map[place + 16 : place + 16 + size])
 
     def remembered(self) -> range:
-        """The entries that are not overwritten."""
+        """The entries that are not overwritten, or only in part: see ``is_whole``."""
         return range(max(0, self.count - self.mask - 1), self.count)
+
+    def is_whole(self, number: int) -> bool:
+        """Whether nobody has begun to overwrite an entry with one that was never committed."""
+        word = self._arena.words[(self.place(number) >> 3) + 1]
+        return word >> layout.LAP_SHIFT == layout.lap_of(number) >> layout.LAP_SHIFT
 
     # Writing.
 
@@ -238,8 +243,9 @@ class Journal:
     def store(self, number: int, at: int, word: int, identifier: bytes) -> None:
         """Write an entry; it counts once ``commit`` says so."""
         arena, place = self._arena, self.place(number)
+        # First what says whose place it is: before it counts, it must not be taken for the entry before.
+        arena.words[(place >> 3) + 1] = word | layout.lap_of(number)
         arena.words[place >> 3] = at
-        arena.words[(place >> 3) + 1] = word
         arena.map[place + 16 : place + 16 + len(identifier)] = identifier
 
     def commit(self, count: int) -> None:

@@ -67,6 +67,8 @@ class Flag:
     """Its output was forgotten, and what it still says is not kept: the words of the index mean nothing."""
     FORGOTTEN = 8
     """Nobody asks for it any more, but somebody of its tree is left."""
+    NOBODYS = SILENT | FORGOTTEN
+    """One of these: output is forgotten first, and only with its process."""
     ASKED = 16
     """Its tree was asked to end.  Without this, a server may have died before it could do that."""
 
@@ -153,6 +155,12 @@ IDENTIFIER_MOST = WRITE_SIZE - 16
 WRITE_LENGTH_MASK = (1 << 32) - 1
 _FLAGS_SHIFT = 32
 SIZE_SHIFT = 40
+_SIZE_MASK = 255
+LAP_SHIFT = 48
+_LAP_MASK = (1 << 16) - 1
+
+TABLE_SHIFT = 12
+"""Entries of a table as large as it gets; before that none is overwritten."""
 
 
 class WriteFlag:
@@ -182,9 +190,17 @@ def write_word(length: int, flags: int, size: int) -> int:
     return length | flags << _FLAGS_SHIFT | size << SIZE_SHIFT
 
 
+def lap_of(number: int) -> int:
+    """What the facts of an entry say of how often its place was used before.
+
+    It is stored first.  So an entry that somebody has begun to overwrite is not taken for what it was.
+    """
+    return (number >> TABLE_SHIFT & _LAP_MASK) << LAP_SHIFT
+
+
 def read_write_word(word: int) -> tuple[int, int, int]:
     """Length, flags and the size of the identifier."""
-    return word & WRITE_LENGTH_MASK, word >> _FLAGS_SHIFT & 255, word >> SIZE_SHIFT
+    return word & WRITE_LENGTH_MASK, word >> _FLAGS_SHIFT & 255, word >> SIZE_SHIFT & _SIZE_MASK
 
 
 def stored_identifier(write_id: str) -> tuple[bytes, int]:

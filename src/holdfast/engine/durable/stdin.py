@@ -131,9 +131,9 @@ class DurableStdin(Stdin):
         words, memory = self._words, self._map
         memory[pos:end] = data
         place = journal.table + (count & journal.mask) * layout.WRITE_SIZE
+        words[(place >> 3) + 1] = _NAMED | len(name) << layout.SIZE_SHIFT | layout.lap_of(count) | end - pos
+        words[place >> 3] = pos  # After the facts: see ``Journal.store``.
         memory[place + 16 : place + 16 + len(name)] = name
-        words[place >> 3] = pos
-        words[(place >> 3) + 1] = _NAMED | len(name) << layout.SIZE_SHIFT | end - pos
         words[self._count_word] = count + 1  # The commit: it is ours.
         journal.count = count + 1
         journal.pos = end
@@ -413,7 +413,7 @@ class DurableStdin(Stdin):
     def _recover(self) -> None:
         journal, flags = self._journal, self._words[self._record.slot + layout.IN_FLAGS]
         self._finished, last = bool(flags & InputFlag.FINISHED), layout.unpacked_last(flags)
-        for number in journal.remembered():
+        for number in filter(journal.is_whole, journal.remembered()):
             write = journal.read(number)
             if write.flags & WriteFlag.NAMED:
                 self._remember_stored(write.identifier, write.flags)

@@ -23,7 +23,7 @@ from holdfast.host.arena import BLOCK, BLOCK_SIZE, LENT_CELL, PAGE
 from holdfast.host.pty import open_terminal
 from holdfast.model import Size, WriteStatus
 from holdfast.poller import Poller
-from tests.fakes.durable import Memory, memory
+from tests.fakes.durable import Killed, Memory, MortalMemory, memory
 from tests.fakes.process import eventually
 
 ACCEPTED, CLOSED = WriteStatus.ACCEPTED, WriteStatus.STDIN_CLOSED
@@ -421,4 +421,29 @@ async def test_everything_is_given_back_in_the_end(world: World) -> None:
     world.arena.rebuild(set())
     assert Records(world.shelf.arena()).scan() == []
     assert layout.WRITE_SIZE * 4096 == BLOCK_SIZE
+    world.close()
+
+
+@pytest.mark.parametrize("stores", range(5))
+@pytest.mark.parametrize(("old", "new"), [("w%06d", "w004100"), ("\u00e9\u00e9\u00e9%d", "abc")])
+async def test_a_write_that_was_not_committed_is_not_taken_for_the_oldest_one(
+    world: World, stores: int, old: str, new: str
+) -> None:
+    """Its entry goes where the oldest one is that is remembered, and there it is in part."""
+    for number in range(4100):
+        assert world.stdin.try_write(b"x", old % number) is ACCEPTED
+        os.read(world.out, 9)
+    words, bytes_of_it = world.stdin._words, world.stdin._map
+    mortal: Any = world.stdin
+    mortal._words, mortal._map = MortalMemory(words), MortalMemory(bytes_of_it)
+    MortalMemory.left = stores
+    with pytest.raises(Killed):
+        world.stdin.try_write(b"once", new)
+    mortal._words, mortal._map = words, bytes_of_it
+
+    world.restart()
+
+    assert world.stdin.try_write(b"once", new) is ACCEPTED
+    assert world.read() == b"once"
+    assert world.stdin.has_accepted(old % 5)
     world.close()
