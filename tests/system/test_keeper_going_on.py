@@ -32,7 +32,7 @@ from tests.fakes.server import (
     starts_under_way,
 )
 from tests.fakes.tokens import signing_options, token
-from tests.fakes.trees import knowing
+from tests.fakes.trees import exit_of, knowing
 
 pytestmark = pytest.mark.slow
 
@@ -341,3 +341,66 @@ async def test_the_last_write_is_known_after_the_exit(
     async with knowing(url, resume=session) as again:
         assert await again.write("p", b"word\n", "w1") == "accepted"
         assert await again.write("p", b"more\n", "w2") == "stdinClosed"
+
+
+# Whoever is left of a process.
+
+
+async def test_nothing_follows_a_close(served: tuple[Program, str], tmp_path: Path) -> None:
+    """Somebody still writes to its output, which the shim holds for each next server."""
+    program, url = served
+    said = tmp_path / "said"
+    script = f"(trap '' PIPE; while :; do echo more; echo >>{said}; sleep 0.02; done) & exit 3"
+    pages = []
+    async with knowing(url) as talking:
+        await talking.start("p", "sh", "-c", script, drainMs=0)
+        await talking.closed("p")
+        pages.append(await talking.read("p"))
+        session = talking.session
+    for _ in range(2):
+        kill_server(program)
+        async with knowing(url, resume=session) as again:
+            await again.read("p")
+            before = said.stat().st_size
+            await eventually(lambda: said.stat().st_size > before + 5)  # noqa: B023
+            pages.append(await again.read("p"))
+
+    facts = [(page["chunks"], page["nextSeq"], page["exitCode"], page["closed"]) for page in pages]
+    assert facts == facts[:1] * 3
+
+
+async def test_whoever_is_left_fails_to_write_after_the_close(served: tuple[Program, str]) -> None:
+    """As without durability: the shim keeps nothing open that nobody will read."""
+    program, url = served
+    async with knowing(url) as talking:
+        await talking.start("p", "sh", "-c", "(sleep 0.2; exec yes) & exit 3", drainMs=0)
+        await talking.closed("p")
+
+        await eventually(lambda: not commands(program.pid))
+
+
+async def test_whoever_is_left_sees_the_end_of_input(served: tuple[Program, str]) -> None:
+    _, url = served
+    async with knowing(url) as talking:
+        await talking.start("p", "sh", "-c", "exec 3<&0; cat <&3 & exit 3", pipeStdin=True)
+
+        await talking.closed("p")
+
+
+async def test_a_grace_goes_on_after_the_exit(served: tuple[Program, str]) -> None:
+    """The command has ended by itself, others of its tree have not, and the server dies."""
+    program, url = served
+    script = "sh -c \"trap '' TERM; echo ready; while :; do sleep 0.1; done\" & trap 'exit 4' TERM; wait"
+    async with knowing(url) as talking:
+        await talking.start("p", "sh", "-c", script)
+        await talking.until(lambda: b"ready" in talking.tale("p").data())
+        ending = asyncio.create_task(talking.call("process/terminate", {"processId": "p", "graceMs": 1500}))
+        await exit_of(talking, "p")
+        session = talking.session
+        kill_server(program)
+        ending.cancel()
+        await asyncio.gather(ending, return_exceptions=True)
+
+    async with knowing(url, resume=session) as again:
+        await again.read("p")
+        await eventually(lambda: not commands(program.pid))

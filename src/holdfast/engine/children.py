@@ -52,6 +52,9 @@ class Child(Protocol):
     def drop_input(self) -> None:
         """Have its shim close its copy of standard input."""
 
+    def drop_outputs(self) -> None:
+        """Have its shim close its copies of the outputs."""
+
     @property
     def is_held(self) -> bool:
         """Whether its shim holds its files, so that it outlives this server."""
@@ -194,6 +197,9 @@ class _NoChild:
         pass
 
     def drop_input(self) -> None:
+        pass
+
+    def drop_outputs(self) -> None:
         pass
 
     def signal(self, number: int) -> None:

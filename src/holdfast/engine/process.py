@@ -4,8 +4,7 @@ What must hold:
 
 1. Output, exit and close share one gapless series of numbers.
 2. What the child wrote before it ended is numbered before its exit.
-3. ``exited`` comes once, when the child has ended; ``closed`` comes once, after
-   the exit and after the last output ended.
+3. ``exited`` comes once, when the child has ended; ``closed`` once, after the exit and the last output.
 4. A chunk is never split, merged or changed after it has a number.
 5. A watcher that raises is removed and logged; nobody else is affected.
 6. While a watcher's valve is shut nothing is read, and the end waits too.
@@ -273,6 +272,7 @@ class LocalProcess(ImmediateControls):
         if self._state is life.EXITED:
             self.outputs.close()
             self._close_if_done()
+            self.tree.drop_outputs()
 
     def signal_now(self, number: int, *, tree: bool = False) -> None:
         self.tree.signal(number, all_of_it=tree)

@@ -142,6 +142,11 @@ class Tree:
             self._watched = False
             self._poller.remove(self._child.fileno())
 
+    def drop_outputs(self) -> None:
+        """Nothing is read any more of what those who are left may write."""
+        if self._child.is_held:
+            self._child.drop_outputs()
+
     def outputs_ended(self) -> None:
         """Nothing of what its shim holds is needed any more, once nobody is left."""
         if self.is_empty:

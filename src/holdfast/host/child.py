@@ -125,6 +125,10 @@ class ShimChild:
         if not self._has_exited:
             self._shim.drop((HeldPlace.STDIN, HeldPlace.STDIN_CURSOR))
 
+    def drop_outputs(self) -> None:
+        """Have the shim close its copies of the outputs.  Whoever still writes to them fails from then on."""
+        self._shim.drop((HeldPlace.STDOUT, HeldPlace.STDERR))
+
     def fileno(self) -> int:
         """Return the socket to the shim, which is readable when a report has come."""
         return self._shim.fileno()
@@ -146,7 +150,7 @@ class ShimChild:
                 self._before_us = tree.waited_us(self._shim_pid)
             self._explain = None
         elif report is not None and report.news is NEWS_EXITED:
-            self._has_exited = True
+            self._has_exited = report.alone  # Otherwise whoever is left may wait for the end of its input.
         elif report is not None and report.news is NEWS_LOST:
             self.released = True  # No shim keeps the pid from others any more.
         return report

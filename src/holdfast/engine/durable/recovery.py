@@ -21,7 +21,7 @@ from holdfast.engine.process import LocalProcess
 from holdfast.engine.recorder import AccountOf, EngineParts, Recorder, Regainer
 from holdfast.engine.ring import Ring, RingSnapshot
 from holdfast.errors import LimitReached
-from holdfast.host.arena import Arena, Damaged
+from holdfast.host.arena import STAGE, Arena, Damaged
 from holdfast.host.keeper import ask_all
 from holdfast.host.orders import HeldPlace, StateReport
 from holdfast.host.shim import Shim
@@ -167,6 +167,8 @@ class _Recovery:
     def _drop(record: Record, claim: _Claim | None) -> None:
         if claim is not None:
             _give_up(claim.shim, claim.files)
+        if record.arena.words[STAGE] == record.slot << 3:
+            record.arena.drop_stage()
         record.forget()
 
     def _resume(self, record: Record, facts: ProcessFacts, claim: _Claim | None) -> RecoveredProcess:
@@ -178,6 +180,12 @@ class _Recovery:
         self.adoptions += record.entries > numbered
         end, drain_at = (None, None) if record.end is None else unpack_end(record.end)
         cause = None if record.cause is None else unpack_cause(record.cause)
+        if claim is not None and record.closed_seq:
+            # Somebody may still hold them open: nothing follows a close.
+            for place in (HeldPlace.STDOUT, HeldPlace.STDERR):
+                if (output := claim.files.pop(place, -1)) >= 0:
+                    os.close(output)
+            claim.shim.drop((HeldPlace.STDOUT, HeldPlace.STDERR))
         input_at = -1 if claim is None else claim.files.pop(HeldPlace.STDIN_CURSOR, -1)
         recorder = RecoveringRecorder(self._records, facts, record, input_at)
         child = _PidAlone(record.pid) if claim is None else self._claims.child(claim, facts)
@@ -186,7 +194,7 @@ class _Recovery:
             record.started(child.pid, self._parts.loop.time())
         if child.fileno() >= 0:
             self._parts.poller.add(child.fileno(), _Deaf())
-        snapshot = self._snapshot(record, facts, ring, end, cause, drain_at)
+        snapshot = self._snapshot(record, claim, facts, ring, end, cause, drain_at)
         process = LocalProcess(
             child, ring, self._parts, owner=owner, terms=facts.terms, recorder=recorder, snapshot=snapshot
         )
@@ -199,12 +207,13 @@ class _Recovery:
             process.end_now()  # Nor more of what was said.
         owner.adopted(process, None if record.flags & Flag.AUDITED else facts.audit)
         return RecoveredProcess(
-            facts.note, process, record.closed_at, record.acked_seq, bool(record.flags & Flag.FORGOTTEN)
+            facts.note, process, record.closed_at, record.acked_seq, bool(record.flags & Flag.NOBODYS)
         )
 
     def _snapshot(
         self,
         record: Record,
+        claim: _Claim | None,
         facts: ProcessFacts,
         ring: DurableRing,
         end: Exit | None,
@@ -228,7 +237,8 @@ class _Recovery:
             ring.next_seq - 1,
             end,
             cause,
-            None if end is not None or state is State.KILLED else kill_at,
+            # After its end the rest of its tree is still to be killed.
+            None if claim is None or state is State.KILLED else kill_at,
             drain_at,
             facts.terms,
             RingSnapshot(MIB, (), None),
