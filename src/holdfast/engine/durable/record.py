@@ -27,7 +27,7 @@ _STORED = (SlotState.STARTING, SlotState.RUNNING, SlotState.STRAY, SlotState.LED
 class Record:
     """What is known of one process.  Times are of the clock that never goes back."""
 
-    __slots__ = ("arena", "damaged", "slot", "stretches")
+    __slots__ = ("_saved", "arena", "damaged", "slot", "stretches")
 
     def __init__(self, arena: Arena, slot: int) -> None:
         """``slot`` is its first word."""
@@ -35,6 +35,7 @@ class Record:
         self.slot = slot
         self.damaged = ""
         """Why it cannot be believed, in words, if it cannot."""
+        self._saved = b""  # The facts of a damaged one: where they were is free after the scan.
         self.stretches: tuple[Stretch, ...] = ()
         """Where its output was when the arena was scanned."""
 
@@ -74,7 +75,7 @@ class Record:
 
     @property
     def facts(self) -> bytes:
-        return self._blob(layout.FACTS) or b""
+        return self._saved if self.damaged else self._blob(layout.FACTS) or b""
 
     @property
     def end(self) -> bytes | None:
@@ -113,12 +114,12 @@ class Record:
 
     @property
     def closed_at(self) -> float | None:
-        return self._time(layout.CLOSED_AT)
+        return self._time(layout.CLOSED_AT) if self.closed_seq else None
 
     @property
     def kill_at(self) -> float | None:
         """When the grace of its tree is over."""
-        return self._time(layout.KILL_AT)
+        return self._time(layout.KILL_AT) if self.arena.words[self.slot + layout.CAUSE] else None
 
     @property
     def active_at(self) -> float | None:
@@ -361,13 +362,15 @@ class Records:
                         f"slot {at} and slot {named[next(p for p in own if p in named)]} share memory"
                     )
             except Damaged as error:
+                with contextlib.suppress(Damaged):
+                    record._saved = record.facts
                 record.damaged = str(error)
                 own = [at]
             named |= dict.fromkeys(own, at)
             found.append(record)
         arena.rebuild(set(named))
-        self._forget_damaged_facts(found)
         processes = [each for each in found if arena.words[each.slot] != SlotState.LEDGER]
+        self._forget_damaged_facts(found)
         self._empty_stage(processes)
         return sorted(processes, key=lambda record: record.key)
 

@@ -66,7 +66,7 @@ class DurableRecorder:
         assert self.record is not None
         self.child, self._facts = child, None
         self._ring, self._drain_at = ring, drain_at
-        self._is_forgotten = bool(self.record.flags & Flag.FORGOTTEN)
+        self._is_forgotten = bool(self.record.flags & Flag.NOBODYS)
 
     def discard(self) -> None:
         record, self.record = self.record, None
@@ -126,7 +126,7 @@ class DurableRecorder:
                 _log.warning("there is no memory to write down what else is known of an end")
 
     def closed(self, seq: int) -> None:
-        if self.record is not None and not self._is_forgotten:
+        if self.record is not None and not self._is_forgotten and self.record.exit_seq:
             self.record.closed(seq, time.monotonic())
 
     def audited(self) -> None:

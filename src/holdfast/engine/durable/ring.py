@@ -171,6 +171,8 @@ class DurableRing(TakingRing):
         self._find_block(words[slot + layout.BLOCK])
         if self._cursor >= 0:
             self._adopt()
+        elif words[STAGE] == slot << 3:
+            self._arena.drop_stage()  # Nobody else may be given what is in it.
 
     def _entry(self, entry: int) -> tuple[int, int]:
         place = self._entries.place(entry)

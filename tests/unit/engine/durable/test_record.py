@@ -294,3 +294,16 @@ def test_a_damaged_fact_is_gone_and_said_to_be(shelf: Memory) -> None:
 
     assert after.ledger.damaged == [numbers[1]]
     assert [number for number, _ in after.ledger.items()] == [numbers[0], numbers[2]]
+
+
+def test_a_time_counts_only_with_what_it_is_the_time_of(shelf: Memory) -> None:
+    """A server may die between the two; then nothing is to be killed, and nothing has closed."""
+    record = shelf.records().open(b"facts")
+    record.started(1, 1.0)
+    record.exited(1, b"end", 2.0)
+    for word in (layout.KILL_AT, layout.CLOSED_AT):
+        record.arena.words[record.slot + word] = layout.time_word(3.0)
+
+    found = one(shelf)
+
+    assert (found.kill_at, found.closed_at) == (None, None)

@@ -19,6 +19,7 @@ from holdfast.engine.durable.layout import Flag, SlotState
 from holdfast.engine.durable.record import Record
 from holdfast.engine.durable.recorder import DurableRecorder
 from holdfast.engine.ring import Budget
+from holdfast.errors import LimitReached
 from holdfast.host.outliving import HostFacts
 from holdfast.model import Cause, Exit, Kind, Outcome
 from tests.fakes.durable import Memory, memory
@@ -117,3 +118,22 @@ def test_the_record_stays_until_nobody_asks_for_the_process_and_nobody_is_left(
         recorder.gone()
 
     assert found(shelf) == []
+
+
+def test_an_end_that_could_not_be_written_down_does_no_damage(
+    shelf: Memory, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A close without an exit is something that cannot be."""
+    recorder, _ = running(shelf)
+    assert recorder.record is not None
+
+    def refuse(data: bytes, *, beyond_limit: bool = False) -> int:
+        raise LimitReached("memory of the arena", 0)
+
+    with monkeypatch.context() as patched:
+        patched.setattr(recorder.record.arena, "write_blob", refuse)
+        recorder.exited(1, END, None)
+    recorder.closed(2)
+
+    (record,) = found(shelf)
+    assert (record.damaged, record.closed_seq) == ("", 0)

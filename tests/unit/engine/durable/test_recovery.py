@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import os
 from collections.abc import Iterator
 from typing import Any, cast
 
@@ -13,12 +14,14 @@ from holdfast.engine.durable import layout
 from holdfast.engine.durable.facts import ProcessFacts, pack_end, pack_facts
 from holdfast.engine.durable.record import Record
 from holdfast.engine.durable.recovery import DurableStore
+from holdfast.engine.durable.ring import DurableRing
 from holdfast.engine.recorder import EngineParts
 from holdfast.engine.ring import Budget
+from holdfast.host.arena import STAGE
 from holdfast.model import Exit, Kind, Outcome, ProcessTerms
 from holdfast.poller import Poller
 from holdfast.principal import ANYBODY
-from tests.fakes.durable import Memory, memory
+from tests.fakes.durable import MUCH, Memory, memory
 
 FACTS = pack_facts(ProcessFacts(b"note", ANYBODY.identity, terminal=False, stdin=True))
 END = Exit(3, Outcome(Kind.EXIT, 3))
@@ -142,3 +145,53 @@ async def test_terms_of_a_lost_process_end_with_it(shelf: Memory) -> None:
     await asyncio.sleep(0)
 
     assert found.process.exit.outcome.kind is Kind.LOST
+
+
+async def test_what_a_dropped_process_had_in_the_stage_is_given_to_nobody(shelf: Memory) -> None:
+    first, _ = begun(shelf, FACTS, FACTS)
+    first.arena.words[STAGE] = first.slot << 3
+    os.write(shelf.stage[1], b"SECRET")
+
+    await recovered(shelf)
+
+    with pytest.raises(BlockingIOError):
+        os.read(shelf.stage[0], 100)
+
+
+async def test_a_damaged_fact_of_others_is_forgotten_once(shelf: Memory) -> None:
+    """Twice would give its place to two at the same time."""
+    records = shelf.records()
+    keep, number = records.ledger.put(b"keep"), records.ledger.put(b"a fact")
+    arena = records.ledger.arena
+    arena.view[arena.words[records.ledger._slots[number] + layout.FACTS] + 20] ^= 1
+    poller = Poller()
+    parts = EngineParts(asyncio.get_running_loop(), poller, cast("Any", None), EngineLimits())
+    store = DurableStore(shelf.arena())
+
+    found = store.recover([], cast("Any", None), parts, lambda identity: (cast("Any", Owner()), Budget(1)))
+    one, two = store.ledger.put(b"one"), store.ledger.put(b"two")
+
+    assert found == []
+    assert dict(store.ledger.items()) == {keep: b"keep", one: b"one", two: b"two"}
+    poller.close()
+
+
+async def test_one_whose_output_was_forgotten_is_forgotten(shelf: Memory) -> None:
+    """The server died in the middle of forgetting it."""
+    (record,) = begun(shelf)
+    DurableRing(record, shelf.cursor, limit=MUCH, chunks=1000, budget=Budget(MUCH)).close()
+
+    (found,) = await recovered(shelf)
+
+    assert found.is_forgotten
+    assert shelf.records().scan() == []
+
+
+async def test_a_damaged_process_is_told_as_lost_also_if_it_is_the_only_one(shelf: Memory) -> None:
+    """What it was is read before its memory is given back, which nobody else's keeps in use."""
+    (damaged,) = begun(shelf)
+    damaged.arena.words[damaged.slot + layout.TAIL] = 5
+
+    (lost,) = await recovered(shelf)
+
+    assert (lost.note, lost.process.exit.outcome.kind) == (b"note", Kind.LOST)

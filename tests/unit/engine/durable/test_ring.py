@@ -416,3 +416,24 @@ def test_a_snapshot_is_that_of_a_ring(world: World) -> None:
     snapshot = world.ring.snapshot()
 
     assert (snapshot.limit, snapshot.chunks, snapshot.dropped) == (MUCH, (Chunk(1, OUT, b"one"),), None)
+
+
+def test_bytes_in_the_stage_of_a_process_without_a_shim_are_given_to_nobody() -> None:
+    """The next terminal that is read uses the stage, and may be another principal's."""
+    with memory() as shelf:
+        records = shelf.records()
+        for facts in (b"gone", b"goes on"):
+            records.open(facts).started(1, 1.0)
+        gone = records.scan()[0]
+        gone.arena.words[STAGE] = gone.slot << 3
+        os.write(shelf.stage[1], b"SECRET")
+
+        one, two = shelf.records().scan()
+        DurableRing.recover(one, -1, limit=MUCH, chunks=1000, budget=Budget(MUCH))
+        ring = DurableRing.recover(two, shelf.cursor, limit=MUCH, chunks=1000, budget=Budget(MUCH))
+
+        master, peer = map(shelf.own, open_terminal(Size()))
+        tty.setraw(peer)
+        os.set_blocking(master, False)
+        os.write(peer, b"mine!!")
+        assert ring.take(master, Stream.PTY) == b"mine!!"
