@@ -202,9 +202,10 @@ def outline() -> dict[str, list[object]]:
 
 
 def main() -> None:
-    seed, count = map(int, sys.argv[1:])
+    seed, count = map(int, sys.argv[1:3])
     world = World(seed)
-    for name in world.chance.choices(list(CALLS), WEIGHTS, k=count):
+    weights = [0 if name in sys.argv[3:] else weight for name, weight in zip(CALLS, WEIGHTS, strict=True)]
+    for name in world.chance.choices(list(CALLS), weights, k=count):
         world.drawn.clear()
         try:
             result = CALLS[name](world)

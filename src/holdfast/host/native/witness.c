@@ -175,15 +175,10 @@ static int may(const struct guard *guard, struct question *q)
     return 0;
 }
 
-/* Under mounts that keep everything else: a link that must stay, and special files. */
+/* Under mounts that keep everything else: a link that must stay. */
 static int is_kept_by_us(const struct guard *guard, const struct question *q)
 {
-    const struct place *one = &q->one;
-    int names = call_changes_names(q->call);
-    if (names && (guard_keeps_link(guard, &q->caller, one) || guard_keeps_link(guard, &q->caller, &q->other)))
-        return 1;
-    return !names && one->found == PRESENT && (S_ISFIFO(one->facts.st_mode) || S_ISSOCK(one->facts.st_mode))
-           && one->object < 0 && guard_verdict(guard, &q->caller, one) != 'w';
+    return guard_keeps_link(guard, &q->caller, &q->one) || guard_keeps_link(guard, &q->caller, &q->other);
 }
 
 /* What the kernel says of paths before it looks at anything else. */
@@ -231,7 +226,11 @@ static void answer_about_files(struct witness *w, const struct call *call)
     struct question *q = &w->question;
     struct caller caller = caller_of(w);
     question_ask(q, call, w->listener.asked, &caller);
-    if (w->policy.guards && call->kind != ATTRIBUTES)
+    /* Under mounts, the kernel judges everything but what becomes of a link, and by the caller's own rights: ours go
+     * further, and we are in no Landlock domain.  Which call it is the caller cannot change. */
+    int is_about_links = call->kind == REMOVES || call->kind == MOVES;
+    int is_the_kernels = call->kind == ATTRIBUTES || (caller.foreign && !is_about_links);
+    if (w->policy.guards && !is_the_kernels)
         guard_call(w, q);
     else {
         /* If the caller is gone its number may be another's, and so was what we read. */

@@ -122,7 +122,6 @@ class Bubblewrap:
                 files=True,
                 attributes=True,
                 namespaces=False,
-                guard=guard,
             ),
             wrapper=os.fsencode(self._program),
             arguments=self._services.descriptors.get(data, lambda: _file(data), size=len(data)),
@@ -289,7 +288,15 @@ def _mount(rule: Rule, rules: Rules, ways: set[str], shut: list[str], hidden: st
         yield from _bind(rule.access, rule.path)
     if rule.access and rules.access("/") is Access.DENY:
         for alias in rule.aliases:
-            yield from _bind(rule.access, alias)
+            # A link, because a second mount would be without those that keep the rules below this one.
+            if rules.access(alias) is Access.DENY and not _is_below_an_alias(alias, rules):
+                yield from ("--symlink", rule.path, alias)
+
+
+def _is_below_an_alias(path: str, rules: Rules) -> bool:
+    """Whether another name of some place leads to this one already."""
+    aliases = {alias for rule in rules.rules if rule.access for alias in rule.aliases}
+    return any(path.startswith(alias + "/") for alias in aliases)
 
 
 def _bind(access: Access, path: str) -> tuple[str, str, str]:

@@ -121,7 +121,7 @@ def test_the_other_name_of_a_place_is_there_too_where_only_some_places_are() -> 
     place = Rule("/usr/bin", READ, aliases=("/bin",))
 
     assert mounts(Rule("/usr", READ), place) == (
-        "--tmpfs / --dev /dev --proc /proc --ro-bind /usr /usr --ro-bind /bin /bin --remount-ro /"
+        "--tmpfs / --dev /dev --proc /proc --ro-bind /usr /usr --symlink /usr/bin /bin --remount-ro /"
     )
     assert "/bin" not in mounts(Rule("/", READ), place)
 
@@ -139,9 +139,17 @@ def test_any_path_is_one_argument(path: str) -> None:
 
 
 def test_every_other_name_of_a_place_is_there() -> None:
+    """By a link: what is mounted below the place has to be there by every name."""
     found = mounts(Rule("/w", WRITE, aliases=("/a", "/b")))
 
-    assert "--bind /w /w --bind /a /a --bind /b /b" in found
+    assert "--bind /w /w --symlink /w /a --symlink /w /b" in found
+
+
+def test_a_name_that_another_name_leads_to_already_needs_no_link() -> None:
+    found = mounts(Rule("/w", WRITE, aliases=("/a",)), Rule("/w/x", READ, aliases=("/a/x",)))
+
+    assert "--symlink /w /a" in found
+    assert "/a/x" not in found
 
 
 def test_what_is_the_hosts_in_proc_can_only_be_read() -> None:
