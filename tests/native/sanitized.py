@@ -42,6 +42,7 @@ SAMPLE = (
     "tests/system/test_start.py",
     "tests/system/test_trees.py",
     "tests/system/test_sandbox_guard.py",
+    "tests/system/test_sandbox_guard_links.py",
     "tests/system/test_sandbox_escape.py",
 )
 
