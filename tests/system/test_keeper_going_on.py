@@ -373,7 +373,7 @@ async def test_whoever_is_left_fails_to_write_after_the_close(served: tuple[Prog
     """As without durability: the shim keeps nothing open that nobody will read."""
     program, url = served
     async with knowing(url) as talking:
-        await talking.start("p", "sh", "-c", "(sleep 0.2; exec yes) & exit 3", drainMs=0)
+        await talking.start("p", "sh", "-c", "yes & exit 3", drainMs=0)
         await talking.closed("p")
 
         await eventually(lambda: not commands(program.pid))

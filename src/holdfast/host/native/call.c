@@ -77,11 +77,6 @@ int call_opens(const struct call *call)
     return call->kind == OPENS || call->kind == OPENS_BY_STRUCT || call->kind == CREATES_FILE;
 }
 
-int call_changes_names(const struct call *call)
-{
-    return call->kind == CREATES || call->kind == REMOVES || call->kind == MOVES || call->kind == LINKS;
-}
-
 static uint64_t argument(const struct question *q, int which) { return q->asked->data.args[which]; }
 
 /* One path of a call: where it leads. */

@@ -48,8 +48,6 @@ struct question {
 const struct call *call_find(int number);
 
 int call_opens(const struct call *call);
-/* Whether it makes, removes or moves a name. */
-int call_changes_names(const struct call *call);
 
 /* Finds out what a call is about.  `question_forget` closes what that holds. */
 void question_ask(struct question *q, const struct call *call, const struct seccomp_notif *asked,

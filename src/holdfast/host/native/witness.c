@@ -7,7 +7,8 @@
  *
  * Where the kernel cannot keep a rule, the witness guards it: then no call that changes
  * a name or opens a file to write goes on.  It is made here, on what was judged
- * (guard.c, perform.c), or refused, and what is not clear is refused.
+ * (guard.c, perform.c), or refused, and what is not clear is refused.  Under mounts
+ * only a link has to be guarded, and only calls that move or remove names are made.
  *
  * All of this is done by a thread: a file system that hangs makes it wait, and not the
  * shim.
