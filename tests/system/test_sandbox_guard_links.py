@@ -6,10 +6,12 @@ import errno
 import json
 import os
 from collections.abc import Iterator
+from pathlib import Path
 
 import pytest
 
 from tests.fakes.sandboxes import (
+    EVERY_SETUP,
     READ_ALL,
     ConfiningServer,
     confining_server,
@@ -90,6 +92,64 @@ async def test_nothing_leads_past_the_guard_of_a_link(mounted: ConfiningServer, 
 
         assert os.readlink(here.work / ".git") == "../real"
         assert here.work.stat().st_mode & 0o777
+
+
+WAYS = {
+    "by way of a link": {".git": "a", "a": "real"},
+    "by way of a link in a directory": {".git": "sub/a", "sub/a": "../real"},
+    "through a link to a directory": {".git": "mid/inner", "mid": "far"},
+    "past a directory": {".git": "sub/../real"},
+    "to nothing": {".git": "none"},
+    "to nothing, by way of a link": {".git": "a/none", "a": "sub"},
+    "below a file": {".git": "file/../real"},
+}
+"""Links of a workspace, by where ``.git`` leads."""
+
+REDIRECTED = """
+exec 2>/dev/null
+for name in a mid sub file none sub/a sub/none far far/inner real .git; do
+    mv $name moved; ln -s other moved; mv -T moved $name
+    rm -rf $name; ln -sfn $PWD/other $name; mkdir -p $name
+done
+mkdir -p .git; ln -s ../other sub/none; echo taken >.git/config
+"""
+
+
+def led_to(path: Path) -> tuple[int | None, ...]:
+    """What the kernel finds at a path, or why it finds nothing."""
+    try:
+        facts = path.stat()
+    except OSError as error:
+        return (error.errno,)
+    return facts.st_dev, facts.st_ino
+
+
+@pytest.fixture(scope="module", params=EVERY_SETUP, ids="-".join)
+def either(request: pytest.FixtureRequest) -> Iterator[tuple[str, Host]]:
+    backend, user = request.param
+    with host_of(user, "--sandbox", backend) as host:
+        yield backend, host
+
+
+@pytest.mark.parametrize("way", WAYS)
+async def test_a_protected_name_leads_where_it_led_whatever_is_done_on_the_way(
+    either: tuple[str, Host], way: str
+) -> None:
+    """To change a link further along is to change what the name stands for."""
+    confining = await confining_server(*either)
+    with scene(confining.uid, git=False) as here:
+        for name in ("real", "far/inner", "other"):
+            (here.work / name).mkdir(parents=True)
+        for name, target in WAYS[way].items():
+            (here.work / name).symlink_to(target)
+        here.give()
+        before = led_to(here.work / ".git")
+
+        async with talk(confining.url) as talking:
+            await sh(talking, workspace(here.work), REDIRECTED, cwd=uri(here.work))
+
+        assert led_to(here.work / ".git") == before
+        assert not list(here.work.rglob("config"))
 
 
 MOVED = """if True:

@@ -7,11 +7,11 @@ import os
 import re
 import stat
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Generator, Iterator, Sequence
 
 from holdfast.config import SandboxLimits
 from holdfast.errors import BadRequest, LimitReached, SandboxUnavailable
-from holdfast.sandbox import Access, Named, Pattern, Rule, Rules, Sandbox, SandboxEntry, Where
+from holdfast.sandbox import Access, Named, Pattern, Rule, Rules, Sandbox, SandboxEntry, Where, parent
 from holdfast.value import replace
 from holdfast.wildcards import STAR_ONE_AND_SETS, Wildcards
 
@@ -222,6 +222,8 @@ Other programs trust what is in them, so whoever writes them can do more than th
 _MINIMAL = ("/bin", "/sbin", "/usr", "/etc", "/lib", "/lib64", "/nix/store", "/run/current-system/sw")
 _POINTER_MOST = 4096
 """Bytes of a ``.git`` file that are read."""
+_LINKS_MOST = 40
+"""Links that the kernel follows on one way."""
 
 EVERYTHING = Rules([Rule("/", Access.WRITE)])
 """Every file may be written."""
@@ -268,7 +270,7 @@ def resolve(sandbox: Sandbox, tmpdir: str | None, search: PolicySearch | None = 
     for rule in asked.rules:
         search.check()
         if rule.access is Access.WRITE and not rule.file:
-            guards += _protected(rule.path, named)
+            guards += _protected(rule.path, named, search)
     for guard in guards:
         # A guard only ever takes rights away: what a link or a ``.git`` file names must not become readable.
         if asked.access(guard.path) is Access.WRITE:
@@ -360,31 +362,64 @@ def _guard(path: str) -> Rule:
     return Rule(path, Access.DENY)  # Somebody has made it meanwhile.
 
 
-def _protected(root: str, named: set[str]) -> Iterator[Rule]:
+def _protected(root: str, named: set[str], search: PolicySearch) -> Iterator[Rule]:
     """Yield the rules that protect names below a writable place, but for those that the policy names."""
-    # What the server cannot make the command cannot make, either; and no mask could be made there.
-    can_make = os.access(root, os.W_OK | os.X_OK, effective_ids=True)
     for name in PROTECTED:
         path = os.path.join(root, name)
         if path in named:
             continue
-        try:
-            facts = os.lstat(path)
-        except OSError:
-            if can_make:
-                yield Rule(path, Access.READ, missing=True)
+        real = yield from _held(path, search)
+        if real is not None and name == ".git" and (target := _pointed_at(real)) is not None:
+            # Git begins where it found the name, and others where the file is.
+            for place in dict.fromkeys((root, parent(real))):
+                yield from _held(os.path.join(place, target), search)
+
+
+def _held(path: str, search: PolicySearch) -> Generator[Rule, None, str | None]:
+    """Yield the rules that keep a path leading where it leads now, and unwritten what is there.
+
+    Whoever changes a link on the way, or makes the name that a link lacks, decides what the path stands
+    for.  So each link stays what it is, and the first missing name stays missing.
+
+    Returns:
+        The path of what is there, without links; None if nothing is.
+    """
+    here, names, passed = "/", path.split("/")[::-1], [parent(path)]
+    while names:
+        if (name := names.pop()) in ("", "."):
             continue
+        if name == "..":
+            # A link could take the place of a directory, but not of one that something below keeps.
+            if not any(f"{place}/".startswith(f"{here}/") for place in passed):
+                yield Rule(here, Access.READ)
+            here = parent(here)
+            continue
+        search.look()
+        step = os.path.join(here, name)
+        facts = _facts(step)
+        if facts is None:
+            # What the server cannot make the command cannot make, either; and no mask could be made there.
+            if os.path.lexists(step) or os.access(here, os.W_OK | os.X_OK, effective_ids=True):
+                yield Rule(step, Access.READ, missing=True)
+            return None
         if stat.S_ISLNK(facts.st_mode):
-            yield Rule(path, Access.READ, file=True, link=True)
-            path = os.path.realpath(path)
+            yield Rule(step, Access.READ, file=True, link=True)
+            passed.append(here)
             try:
-                facts = os.lstat(path)
+                text = os.readlink(step)
             except OSError:
-                continue
-        is_file = not stat.S_ISDIR(facts.st_mode)
-        yield Rule(path, Access.READ, missing=_is_mask(facts), file=is_file)
-        if is_file and name == ".git" and (target := _pointed_at(path)) is not None:
-            yield Rule(target, Access.READ)
+                return None  # It is gone by now.
+            if len(passed) > _LINKS_MOST:
+                return None
+            here = "/" if text.startswith("/") else here
+            names += text.split("/")[::-1]
+        elif names and not stat.S_ISDIR(facts.st_mode):
+            yield Rule(step, Access.READ, file=True)
+            return None
+        else:
+            here = step
+    yield Rule(here, Access.READ, file=not os.path.isdir(here))
+    return here
 
 
 def _is_mask(facts: os.stat_result) -> bool:
@@ -393,17 +428,15 @@ def _is_mask(facts: os.stat_result) -> bool:
 
 
 def _pointed_at(path: str) -> str | None:
-    """Return the directory that a ``.git`` file names; None if it names none."""
+    """Return what a ``.git`` file names; None if it is no such file, or names nothing."""
     try:
         with open(path, "rb", opener=_without_waiting) as file:
             text = os.fsdecode(file.read(_POINTER_MOST))
     except OSError:
         return None
     word, _, target = text.partition(":")
-    if word != "gitdir" or not (target := target.strip()) or "\0" in target:
-        return None
-    target = os.path.realpath(os.path.join(os.path.dirname(path), target))
-    return target if os.path.isdir(target) else None
+    target = target.strip()
+    return target if word == "gitdir" and target and "\0" not in target else None
 
 
 def _without_waiting(path: str, flags: int) -> int:

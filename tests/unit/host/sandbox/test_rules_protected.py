@@ -8,7 +8,9 @@ from pathlib import Path
 
 import pytest
 
-from holdfast.host.sandbox.rules import PROTECTED, resolve
+from holdfast.config import SandboxLimits
+from holdfast.errors import LimitReached
+from holdfast.host.sandbox.rules import PROTECTED, PolicySearch, resolve
 from holdfast.sandbox import Access, Named, Rule, Rules, Sandbox, SandboxEntry, Where
 
 READ, WRITE, DENY = Access.READ, Access.WRITE, Access.DENY
@@ -131,10 +133,77 @@ def test_a_link_must_stay_what_it_is_and_so_must_what_it_leads_to(top: Path) -> 
     }
 
 
+def kept(top: Path, *names: str) -> dict[str, Rule]:
+    """Rules for links below the desk."""
+    return {name: Rule(f"{top}/desk/{name}", READ, file=True, link=True) for name in names}
+
+
 def test_a_link_to_nowhere_must_stay_one(top: Path) -> None:
     (top / "desk/.git").symlink_to("none")
 
-    assert protected(top / "desk")[".git"] == Rule(f"{top}/desk/.git", READ, file=True, link=True)
+    assert protected(top / "desk") == {
+        **masks(top / "desk"),
+        **kept(top, ".git"),
+        "none": Rule(f"{top}/desk/none", READ, missing=True),
+    }
+
+
+def test_every_link_on_the_way_must_stay_what_it_is(top: Path) -> None:
+    """By its first link alone a name could be led anywhere."""
+    (top / "desk/far/real").mkdir(parents=True)
+    (top / "desk/.git").symlink_to("a/../mid/./real")
+    (top / "desk/a").symlink_to(top / "desk/far")
+    (top / "desk/far/mid").symlink_to("../mid")
+    (top / "desk/mid").symlink_to("far")
+
+    found = protected(top / "desk")
+
+    # The first two dots are those of ``far``, because the kernel follows ``a`` before them.
+    assert found == {
+        **masks(top / "desk"),
+        **kept(top, ".git", "a", "mid"),
+        "far": Rule(f"{top}/desk/far", READ),
+        "far/real": Rule(f"{top}/desk/far/real", READ),
+    }
+
+
+def test_of_a_way_that_ends_early_the_first_missing_name_stays_missing(top: Path) -> None:
+    (top / "desk/.git").symlink_to("a/none/real")
+    (top / "desk/a").symlink_to("sub")
+    (top / "desk/sub").mkdir()
+
+    assert protected(top / "desk") == {
+        **masks(top / "desk"),
+        **kept(top, ".git", "a"),
+        "sub/none": Rule(f"{top}/desk/sub/none", READ, missing=True),
+    }
+
+
+def test_a_file_where_a_directory_should_be_stays_one(top: Path) -> None:
+    """The command could make the directory in its place."""
+    (top / "desk/.git").symlink_to("file/real")
+    (top / "desk/file").touch()
+
+    found = protected(top / "desk")
+
+    assert found["file"] == Rule(f"{top}/desk/file", READ, file=True)
+    assert "file/real" not in found
+
+
+def test_links_that_lead_in_a_circle_all_stay(top: Path) -> None:
+    (top / "desk/.git").symlink_to("a")
+    (top / "desk/a").symlink_to(".git")
+
+    assert protected(top / "desk") == {**masks(top / "desk"), **kept(top, ".git", "a")}
+
+
+def test_the_way_of_a_link_is_looked_along_within_the_bounds_of_the_search(top: Path) -> None:
+    (top / "desk/.git").symlink_to("sub/../" * 400)
+    (top / "desk/sub").mkdir()
+    search = PolicySearch(SandboxLimits(names=100))
+
+    with pytest.raises(LimitReached, match="names"):
+        resolve(Sandbox((SandboxEntry(str(top / "desk"), WRITE),), network=True, cwd="/"), None, search)
 
 
 @pytest.mark.parametrize("text", ["gitdir: {}/desk/real\n", "gitdir:real", "gitdir: ../desk/./real \n"])
@@ -149,9 +218,7 @@ def test_a_file_that_points_to_the_directory_protects_it_too(top: Path, text: st
     assert found["real"] == Rule(f"{top}/desk/real", READ)
 
 
-@pytest.mark.parametrize(
-    "text", ["", "gitdir:", "gitdir: none", "gitdir: file", "other: real", "real", "\xff\0"]
-)
+@pytest.mark.parametrize("text", ["", "gitdir:", "gitdir: .", "other: real", "real", "\xff\0"])
 def test_a_file_that_points_nowhere_is_just_a_file(top: Path, text: str) -> None:
     (top / "desk/real").mkdir()
     (top / "desk/file").touch()
@@ -161,6 +228,34 @@ def test_a_file_that_points_nowhere_is_just_a_file(top: Path, text: str) -> None
         **masks(top / "desk"),
         ".git": Rule(f"{top}/desk/.git", READ, file=True),
     }
+
+
+def test_what_a_file_points_to_stays_missing_or_a_file(top: Path) -> None:
+    (top / "desk/.git").write_text("gitdir: a/none")
+    (top / "desk/a").symlink_to(".")
+    (top / "desk/.aws").symlink_to("file")
+    (top / "desk/file").touch()
+
+    assert protected(top / "desk") == {
+        **masks(top / "desk"),
+        **kept(top, "a", ".aws"),
+        ".git": Rule(f"{top}/desk/.git", READ, file=True),
+        "none": Rule(f"{top}/desk/none", READ, missing=True),
+        "file": Rule(f"{top}/desk/file", READ, file=True),
+    }
+
+
+def test_a_file_behind_a_link_points_from_both_their_directories(top: Path) -> None:
+    """Git begins at the link."""
+    (top / "desk/sub/real").mkdir(parents=True)
+    (top / "desk/real").mkdir()
+    (top / "desk/.git").symlink_to("sub/file")
+    (top / "desk/sub/file").write_text("gitdir: real")
+
+    found = protected(top / "desk")
+
+    assert found["real"] == Rule(f"{top}/desk/real", READ)
+    assert found["sub/real"] == Rule(f"{top}/desk/sub/real", READ)
 
 
 def test_a_pointer_with_a_nul_byte_points_nowhere(top: Path) -> None:
