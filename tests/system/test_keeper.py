@@ -69,6 +69,9 @@ async def until_said(talking: Client, name: str, text: bytes) -> Message:
     return page
 
 
+LONG_TRIALS = ("--limit", "sandbox.trial_seconds=1000", "--listen", "ws://127.0.0.1:0")
+"""Whatever is tried out may take longer than any test."""
+
 # Who dies.
 
 
@@ -98,14 +101,8 @@ async def test_exec_processes_outlive_the_server_and_app_processes_end(served: t
 
 async def test_what_is_being_tried_out_does_not_outlive_the_keeper(tmp_path: Path) -> None:
     """The spare begins to try out what sandboxes need when the first server is there, and here that hangs."""
-    tried = tmp_path / "tried"
-    bwrap = tmp_path / "bwrap"
-    bwrap.write_text(f"#!/bin/sh\necho $$ >>{tried}\nexec sleep 1000\n")
-    bwrap.chmod(0o755)
-    path = os.fsencode(f"{tmp_path}:{os.environ['PATH']}")
-    # The server, which was first, obeys when its own trial is over; that of the spare then has yet to hang.
-    options = (*ON, "--limit", "sandbox.trial_seconds=3", "--listen", "ws://127.0.0.1:0")
-    with program(*options, env={b"PATH": path}) as keeper:
+    path, tried = hanging_bubblewrap(tmp_path)
+    with program(*ON, *LONG_TRIALS, env={b"PATH": path}) as keeper:
         await eventually(lambda: tried.exists() and len(tried.read_text().split()) == 2)
         pids = [int(pid) for pid in tried.read_text().split()]
 
@@ -113,6 +110,30 @@ async def test_what_is_being_tried_out_does_not_outlive_the_keeper(tmp_path: Pat
 
         keeper.wait()
         assert [pid for pid in pids if is_running(pid)] == []
+
+
+@pytest.mark.parametrize("options", [ON, ("--durability", "off")], ids=["durable", "alone"])
+async def test_a_server_stops_though_what_it_tries_out_hangs(
+    tmp_path: Path, options: tuple[str, ...]
+) -> None:
+    """Before it listens it waits for its sandboxes, here for longer than anybody waits for its end."""
+    path, tried = hanging_bubblewrap(tmp_path)
+    with program(*options, *LONG_TRIALS, env={b"PATH": path}) as server:
+        await eventually(lambda: tried.exists() and bool(tried.read_text()))
+        pids = [int(pid) for pid in tried.read_text().split()]
+
+        server.send_signal(signal.SIGTERM)
+
+        assert server.wait() == 0
+        assert [pid for pid in pids if is_running(pid)] == []
+
+
+def hanging_bubblewrap(folder: Path) -> tuple[bytes, Path]:
+    """A search path with a bubblewrap that hangs, and the file to which each run of it adds its pid."""
+    tried, bwrap = folder / "tried", folder / "bwrap"
+    bwrap.write_text(f"#!/bin/sh\necho $$ >>{tried}\nexec sleep 1000\n")
+    bwrap.chmod(0o755)
+    return os.fsencode(f"{folder}:{os.environ['PATH']}"), tried
 
 
 @pytest.mark.timeout(120)

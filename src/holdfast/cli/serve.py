@@ -122,6 +122,8 @@ def _raise_files_limit() -> tuple[int, int] | None:
 
 def _run(plan: ServerPlan, takeover: Takeover | None) -> int:
     """Run one server, alone or as the keeper's."""
+    # They wait until ``_serve`` handles them, which ends the trials that begin here, too.
+    signal.pthread_sigmask(signal.SIG_BLOCK, _STOP_SIGNALS)
     if takeover is None:
         fork_server: ForkServer = ForkServer(files_limit=plan.files_limit)
         # Both of these start programs, which get ready while we go on.
@@ -185,18 +187,27 @@ class RunningServer:
 
 async def _serve(plan: ServerPlan, spawner: Spawner, poller: Poller, takeover: Takeover | None) -> int:
     loop = asyncio.get_running_loop()
-    stop, code = asyncio.Event(), 0
+    stop, code, is_ready = asyncio.Event(), 0, False
+
+    def halt() -> None:
+        stop.set()
+        if not is_ready:
+            spawner.stop_trials()
+
     for number in _STOP_SIGNALS:
-        loop.add_signal_handler(number, stop.set)
+        loop.add_signal_handler(number, halt)
+    signal.pthread_sigmask(signal.SIG_UNBLOCK, _STOP_SIGNALS)
     running = _put_together(plan, spawner, poller, loop, stop.set, takeover)
     if takeover is not None:
-        loop.add_reader(takeover.fork_server, _obey, takeover.fork_server, stop.set, running)
+        loop.add_reader(takeover.fork_server, _obey, takeover.fork_server, halt, running)
     # Now, before there is any client: an object that is frozen while it lives is never collected.
     gc.freeze()
     try:
         # Otherwise the first client that asks about sandboxes would have to wait, and others with it.
         await running.backend.ready()
-        await _listen(plan, running.server, takeover)
+        is_ready = True
+        if not stop.is_set():
+            await _listen(plan, running.server, takeover)
         loop.call_later(_SETTLE / 5, lambda: running.backend.info)
         loop.call_later(_SETTLE, _settle)
         MemoryTrimmer(running.backend, loop)

@@ -169,6 +169,8 @@ class Trial:
         self._pidfd = -1
         self._lock = Lock()
         self._result: str | None = None
+        self._is_stopped = False
+        self._stop: Held | None = Held(os.eventfd(0))  # Readable once it is stopped; None once it is over.
         self._said = os.memfd_create("holdfast-trial")
         nowhere = [(os.POSIX_SPAWN_OPEN, number, os.devnull, os.O_RDWR, 0) for number in (0, 1)]
         actions = [*nowhere, (os.POSIX_SPAWN_DUP2, self._said, 2)]
@@ -205,14 +207,22 @@ class Trial:
             return self._result
 
     def stop(self) -> None:
-        """Kill the program, if it still runs.  May be called twice, and after its end."""
+        """Kill the program, if it still runs.  May be called twice, and after its end.
+
+        Whoever waits for the program in another thread is told so at once.
+        """
+        self._is_stopped, stop = True, self._stop
+        if stop is not None:
+            os.eventfd_write(stop.fileno(), 1)
         with self._lock:
             if self._result is None:
-                self._finish(f"{self._name} was stopped while it was tried out")
+                self._finish(self._outcome())
 
     def _outcome(self) -> str:
         """Wait as ``failure`` does, and return the same."""
-        if not self._ends_within(self._deadline - time.monotonic()):
+        if not self._ends_within(self._deadline - time.monotonic(), or_until=self._stop):
+            if self._is_stopped:
+                return f"{self._name} was stopped while it was tried out"
             return f"{self._name} hangs: it did not end within {self._within:g} s"
         code = self._reap()
         if code == 0:
@@ -223,13 +233,20 @@ class Trial:
     def _unknown(self) -> str:
         return f"{self._name} ended with an unknown code"
 
-    def _ends_within(self, seconds: float) -> bool:
-        """Wait so long for the end of the program, without reaping it.  Return whether it has ended."""
-        if self._pidfd < 0:
+    def _ends_within(self, seconds: float, *, or_until: Held | None = None) -> bool:
+        """Wait so long for the end of the program, without reaping it.  Return whether it has ended.
+
+        Args:
+            or_until: A descriptor.  Once it is readable this waits no longer.
+        """
+        pidfd = self._pidfd
+        if pidfd < 0:
             return True  # Another thread has reaped it meanwhile.
         poll = select.poll()
-        poll.register(self._pidfd, select.POLLIN)
-        return bool(poll.poll(max(0.0, seconds) * 1000))
+        poll.register(pidfd, select.POLLIN)
+        if or_until is not None:
+            poll.register(or_until, select.POLLIN)
+        return any(fd == pidfd for fd, _ in poll.poll(max(0.0, seconds) * 1000))
 
     def _reap(self) -> int | None:
         """Reap the program; return its exit code, or None if other code of this process has reaped it."""
@@ -242,6 +259,7 @@ class Trial:
     def _finish(self, result: str) -> None:
         """Note the result, kill the program if it still runs, and release everything."""
         self._result = result
+        self._stop = None
         os.close(self._said)
         if self._pid:
             with contextlib.suppress(ProcessLookupError, PermissionError):

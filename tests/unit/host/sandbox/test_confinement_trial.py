@@ -7,6 +7,8 @@ import os
 import signal as signals
 from collections.abc import Iterator
 from pathlib import Path
+from queue import Queue
+from threading import Thread
 
 import pytest
 
@@ -75,6 +77,18 @@ def test_a_program_need_not_be_waited_for() -> None:
 
     assert trial.over
     assert trial.failure() == "/bin/sleep was stopped while it was tried out"
+
+
+def test_whoever_waits_goes_on_when_the_trial_is_stopped() -> None:
+    """A server is stopped while one of its threads waits for a program that hangs."""
+    trial, said = Trial(["/bin/sleep", "1000"], within=1000.0), Queue[str]()
+    waiting = Thread(target=lambda: said.put(trial.failure()))
+    waiting.start()
+
+    trial.stop()
+
+    assert said.get() == "/bin/sleep was stopped while it was tried out"
+    waiting.join()
 
 
 def test_an_end_that_nobody_can_tell_is_a_failure() -> None:
