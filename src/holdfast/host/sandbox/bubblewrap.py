@@ -8,9 +8,7 @@ from __future__ import annotations
 import os
 import platform
 import re
-import shutil
 import stat
-import tempfile
 from collections.abc import Iterator, Sequence
 from threading import Lock
 
@@ -53,7 +51,7 @@ class Bubblewrap:
 
     def __init__(self, services: SandboxServices) -> None:
         self._services = services
-        self._program = _outside(os.getcwd(), shutil.which("bwrap"))
+        self._program = _outside(os.getcwd(), _installed())
         self._proc = _of_the_host()
         self._has_domains = landlock.version() >= landlock.LEAST
         self._placeholders: list[Placeholder] = []
@@ -78,7 +76,7 @@ class Bubblewrap:
         reason = self._failure()
         if not reason:
             return SandboxProbe()
-        cure = _INSTALL if shutil.which("bwrap") is None else _ALLOW_NAMESPACES
+        cure = _INSTALL if _installed() is None else _ALLOW_NAMESPACES
         return SandboxProbe(reason, cure, needs_fork_server=True)
 
     def _failure(self) -> str:
@@ -157,6 +155,15 @@ class Bubblewrap:
             self._placeholders.pop().remove()
 
 
+def _installed() -> str | None:
+    """Return where ``bwrap`` is; None if it is not in ``PATH``."""
+    for directory in os.get_exec_path():
+        path = os.path.join(directory, "bwrap")
+        if os.path.isfile(path) and os.access(path, os.X_OK):
+            return path
+    return None
+
+
 def _outside(cwd: str, program: str | None) -> str | None:
     """Return the program, unless it is below a directory that a client may have written to."""
     if program is None:
@@ -188,6 +195,8 @@ class Placeholder:
 
     def __init__(self, directory: str) -> None:
         """Make the file, in a directory of its own that only we can enter."""
+        import tempfile  # Here, as ``shutil``: few policies need a placeholder, and they take 0.5 MiB.
+
         self.path = os.path.join(
             os.path.realpath(tempfile.mkdtemp(prefix="holdfast-", dir=directory)), "denied"
         )
@@ -202,11 +211,15 @@ class Placeholder:
         return stat.S_ISREG(facts.st_mode) and not stat.S_IMODE(facts.st_mode) and not facts.st_size
 
     def remove(self) -> None:
+        import shutil
+
         shutil.rmtree(os.path.dirname(self.path), ignore_errors=True)
 
 
 def places() -> list[str]:
     """Return directories for a placeholder.  A sandbox has its own ``/dev``, so it does not see the first."""
+    import tempfile
+
     runtime = os.environ.get("XDG_RUNTIME_DIR")
     return ["/dev/shm", *([runtime] if runtime else []), tempfile.gettempdir(), os.path.expanduser("~")]  # noqa: S108
 
