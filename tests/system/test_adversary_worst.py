@@ -217,9 +217,11 @@ async def test_the_worst_messages_of_a_method_hold_up_nobody(
         for number, case in enumerate(attacks(catalog, call, scene.growth)):
             params = {key: value for key, value in (case.params or {}).items() if key != "url"}
             assert not list(fence.leaving(_plain(params), scene.growth.root))
-            most = TIMES * reading(case.params) + SMALL_TIMES * usual
             held: list[float] = []
+            most = 0.0
             while not held or (held[-1] > most and len(held) < LOOKS):
+                # Measured anew each time: a processor that others use, too, is slow for both.
+                most = TIMES * reading(case.params) + SMALL_TIMES * usual
                 async with Talk.open(scene, catalog, greets=not shakes) as adversary:
                     asked = named(case.params, number * LOOKS + len(held))
                     held.append(await _held(scene, neighbour, adversary, call.name, asked))
