@@ -7,9 +7,7 @@ to the words that name a fault, is the exec dialect's; others use the same shape
 from __future__ import annotations
 
 import json
-import re
-from collections.abc import Callable, Collection, Iterator, Sequence
-from itertools import islice
+from collections.abc import Callable, Iterator, Sequence
 from typing import Annotated, Any, ClassVar
 
 import msgspec
@@ -18,7 +16,7 @@ import pybase64
 from holdfast.value import value
 
 from .serde import Misfit, fit
-from .serde_json import MOST_NESTED, MOST_VALUES, scan, trailing
+from .serde_json import MOST_NESTED, MOST_VALUES, is_deep, is_too_much, is_whole, scan, strings, trailing
 from .serde_json import Malformed as Malformed  # Whoever decodes has it from here.
 
 Id = int | str
@@ -110,13 +108,13 @@ def decode(text: bytes) -> Message:
             pass  # It is something else, or wrong: both are found out below.
     elif (tree := _decode_around(text)) is not None:
         return _classify(tree)
-    elif _is_too_much(text):
+    elif is_too_much(text):
         return _decode_slowly(text)
     try:
         tree = _decode(text)
     except _REFUSED:
         return _decode_slowly(text)
-    is_plain = (len(text) <= _SHORT and encode(tree) == text) or _is_plain(text, tree)
+    is_plain = (len(text) <= _SHORT and encode(tree) == text) or is_whole(text, tree)
     return _classify(tree) if is_plain else _decode_slowly(text)
 
 
@@ -128,27 +126,17 @@ def decode_loosely(text: bytes) -> Message:
     """
     if len(text) > _SHORT and (tree := _decode_around(text)) is not None:
         return _classify(tree)
-    if _is_too_much(text):
+    if is_too_much(text):
         raise Malformed(f"more than {MOST_VALUES} values")
     try:
         tree = _decode(text)
     except _REFUSED as error:
         raise Malformed(str(error)) from None
-    if text.count(b"{") + text.count(b"[") > MOST_NESTED and _is_deep(tree):
+    if text.count(b"{") + text.count(b"[") > MOST_NESTED and is_deep(tree):
         raise Malformed(f"nested more than {MOST_NESTED} levels deep")
-    if type(tree) is dict and text.count(b'"') != 2 * _strings(tree):
+    if type(tree) is dict and text.count(b'"') != 2 * strings(tree):
         _check_keys(text)
     return _classify(tree)
-
-
-def _is_deep(tree: Any) -> bool:
-    """Whether arrays and objects are nested too deeply; takes any depth."""
-    level, depth = [tree], 0
-    while level and depth <= MOST_NESTED:
-        nodes = [node for node in level if isinstance(node, dict | list)]
-        level = [child for node in nodes for child in (node.values() if isinstance(node, dict) else node)]
-        depth += bool(nodes)
-    return depth > MOST_NESTED
 
 
 def _check_keys(text: bytes) -> None:
@@ -190,98 +178,12 @@ def _decode_around(text: bytes) -> Any:
         pybase64.b64decode(long, None, True)
         tree = _decode(rest := head + stand_in + tail)
         params, name = tree["params"], head[head.rindex(b'"', 0, start - 3) + 1 : -3].decode()
-        if params[name] != _STAND_IN or not _is_plain(rest, tree):
+        if params[name] != _STAND_IN or not is_whole(rest, tree):
             return None
     except (ValueError, TypeError, LookupError, msgspec.DecodeError, RecursionError):
         return None
     params[name] = long.decode("ascii")
     return tree
-
-
-_MARK = re.compile(rb'[\[{,](?:[^"\[{,]++|"(?:[^"\\]++|\\.)*+")*+', re.DOTALL)
-"""A bracket that opens or a comma, and all up to the next one that is in no string."""
-
-
-def _is_too_much(text: bytes) -> bool:
-    """Whether there are certainly too many values: told before memory is taken for all of them.
-
-    At least half of these marks stand for a value each, so twice the limit is over it.
-    """
-    most = 2 * MOST_VALUES
-    return (
-        len(text) > most
-        and text.count(b"{") + text.count(b"[") + text.count(b",") > most
-        and next(islice(_MARK.finditer(text), most, None), None) is not None
-    )
-
-
-def _is_plain(text: bytes, tree: Any) -> bool:
-    """Whether the fast decoder's result can be trusted to be all there was.
-
-    It drops the first of two equal keys.  Every string of the text has two
-    quotation marks, so a text with more of them than the strings of the result
-    account for has lost some.
-    """
-    openings = text.count(b"{") + text.count(b"[")
-    return (
-        _quotation_marks(text) == 2 * _strings(tree)
-        and (openings <= MOST_NESTED or not _is_deep(tree))
-        and (openings + text.count(b",") < MOST_VALUES or _values(tree) <= MOST_VALUES)
-    )
-
-
-def _quotation_marks(text: bytes) -> int:
-    """How many there are, without those that are escaped inside a string."""
-    if b"\\" not in text:
-        return text.count(b'"')
-    # Backslashes are in strings only, and a run of them is read in pairs from its beginning.
-    rest = text.replace(b"\\\\", b"")
-    return rest.count(b'"') - rest.count(b'\\"')
-
-
-def _strings(tree: Any) -> int:
-    """Keys and string values in ``tree``; takes any depth."""
-    line, count = [tree], 0
-    while line:
-        node = line.pop()
-        if type(node) is dict:
-            count += len(node)
-            node = node.values()
-        elif type(node) is str:
-            count += 1
-            continue
-        elif type(node) is not list:
-            continue
-        if len(node) <= _FEW or (leaves := _leaves(node)) is None:
-            line += node
-        else:
-            count += leaves.count(str)
-    return count
-
-
-def _values(tree: Any) -> int:
-    """Values in ``tree``, itself and all arrays and objects included."""
-    line, count = [tree], 1
-    while line:
-        node = line.pop()
-        if type(node) is dict:
-            node = node.values()
-        elif type(node) is not list:
-            continue
-        count += len(node)
-        if len(node) <= _FEW or _leaves(node) is None:
-            line += node
-    return count
-
-
-_FEW = 16
-"""Children that are looked at one by one.  Each of many takes three times as long that way."""
-
-
-def _leaves(children: Collection[Any]) -> list[type] | None:
-    """The types of the children; None if one of them has children of its own."""
-    kinds = list(map(type, children))
-    return None if dict in kinds or list in kinds else kinds
 
 
 def _decode_slowly(text: bytes) -> Message:

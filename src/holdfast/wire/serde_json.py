@@ -9,6 +9,9 @@ the limits on values and nesting.
 from __future__ import annotations
 
 import re
+from collections.abc import Collection
+from itertools import islice
+from typing import Any
 
 import msgspec
 
@@ -281,3 +284,101 @@ def trailing(text: bytes, end: int) -> None:
     scanner.at = end
     if scanner.peek() != -1:
         raise scanner.fault("trailing characters", scanner.at + 1)
+
+
+# What a fast decoder read.
+
+_MARK = re.compile(rb'[\[{,](?:[^"\[{,]++|"(?:[^"\\]++|\\.)*+")*+', re.DOTALL)
+"""A bracket that opens or a comma, and all up to the next one that is in no string."""
+
+
+def is_too_much(text: bytes) -> bool:
+    """Whether there are certainly too many values: told before memory is taken for all of them.
+
+    At least half of these marks stand for a value each, so twice the limit is over it.
+    """
+    most = 2 * MOST_VALUES
+    return (
+        len(text) > most
+        and text.count(b"{") + text.count(b"[") + text.count(b",") > most
+        and next(islice(_MARK.finditer(text), most, None), None) is not None
+    )
+
+
+def is_whole(text: bytes, tree: Any) -> bool:
+    """Whether the fast decoder's result can be trusted to be all there was.
+
+    It drops the first of two equal keys.  Every string of the text has two
+    quotation marks, so a text with more of them than the strings of the result
+    account for has lost some.
+    """
+    openings = text.count(b"{") + text.count(b"[")
+    return (
+        _quotation_marks(text) == 2 * strings(tree)
+        and (openings <= MOST_NESTED or not is_deep(tree))
+        and (openings + text.count(b",") < MOST_VALUES or _values(tree) <= MOST_VALUES)
+    )
+
+
+def _quotation_marks(text: bytes) -> int:
+    """How many there are, without those that are escaped inside a string."""
+    if b"\\" not in text:
+        return text.count(b'"')
+    # Backslashes are in strings only, and a run of them is read in pairs from its beginning.
+    rest = text.replace(b"\\\\", b"")
+    return rest.count(b'"') - rest.count(b'\\"')
+
+
+def strings(tree: Any) -> int:
+    """Keys and string values in ``tree``; takes any depth."""
+    line, count = [tree], 0
+    while line:
+        node = line.pop()
+        if type(node) is dict:
+            count += len(node)
+            node = node.values()
+        elif type(node) is str:
+            count += 1
+            continue
+        elif type(node) is not list:
+            continue
+        if len(node) <= _FEW or (leaves := _leaves(node)) is None:
+            line += node
+        else:
+            count += leaves.count(str)
+    return count
+
+
+def _values(tree: Any) -> int:
+    """Values in ``tree``, itself and all arrays and objects included."""
+    line, count = [tree], 1
+    while line:
+        node = line.pop()
+        if type(node) is dict:
+            node = node.values()
+        elif type(node) is not list:
+            continue
+        count += len(node)
+        if len(node) <= _FEW or _leaves(node) is None:
+            line += node
+    return count
+
+
+_FEW = 16
+"""Children that are looked at one by one.  Each of many takes three times as long that way."""
+
+
+def _leaves(children: Collection[Any]) -> list[type] | None:
+    """The types of the children; None if one of them has children of its own."""
+    kinds = list(map(type, children))
+    return None if dict in kinds or list in kinds else kinds
+
+
+def is_deep(tree: Any) -> bool:
+    """Whether arrays and objects are nested too deeply; takes any depth."""
+    level, depth = [tree], 0
+    while level and depth <= MOST_NESTED:
+        nodes = [node for node in level if isinstance(node, dict | list)]
+        level = [child for node in nodes for child in (node.values() if isinstance(node, dict) else node)]
+        depth += bool(nodes)
+    return depth > MOST_NESTED
