@@ -22,17 +22,18 @@ HOLDFAST = (sys.executable, "-m", "holdfast")
 
 SIZE_TELLER = (
     "import os, select, signal\n"
-    "def show(*_): print('size', *os.get_terminal_size(0), flush=True)\n"
+    "def show(): print('size', *os.get_terminal_size(0), flush=True)\n"
     "woken, wakes = os.pipe()\n"
     "os.set_blocking(wakes, False)\n"
     "signal.set_wakeup_fd(wakes)\n"
-    "signal.signal(signal.SIGWINCH, show)\n"
+    "signal.signal(signal.SIGWINCH, lambda *_: None)\n"
     "show()\n"
     "while True:\n"
     "    if 0 in select.select((0, woken), (), ())[0]:\n"
     "        print('got', input(), flush=True)\n"
     "    else:\n"
     "        os.read(woken, 64)\n"
+    "        show()\n"
 )
 """A program that tells its size at the start and whenever it changes, and what it is given.
 
