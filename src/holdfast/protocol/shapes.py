@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable
-from typing import Annotated, Any, ClassVar, Generic, TypeVar
+from functools import cache
+from typing import Annotated, Any, ClassVar, Generic, TypeVar, get_args, get_type_hints
 
 import msgspec
 from msgspec import Meta
 
 from holdfast.errors import BadRequest
+from holdfast.wire.jsonrpc import Uploaded
 from holdfast.wire.serde import Misfit, Words, fit
 
 from . import base64, paths
@@ -102,10 +104,33 @@ def decoded(value: Any, kind: type[T], words: Words = Words.TERSE) -> T:
     Raises:
         Undecodable: It is none, in the reference's words.
     """
+    if type(value) is Uploaded:
+        return _with_bytes(value, kind, words)  # type: ignore[no-any-return]  # A ``kind``.
     try:
         return fit(value, kind, words)
     except Misfit as misfit:
         raise Undecodable(str(misfit)) from None
+
+
+def _with_bytes(params: Uploaded, kind: type, words: Words) -> Any:
+    """Params with bytes in place of their base64 text, if that is what is expected there."""
+    field = _base64_fields(kind).get(params.member)
+    if field is None:
+        return decoded(params.as_sent(), kind, words)
+    shape: Any = decoded(dict(params), kind, words)
+    setattr(shape, field, params.data)
+    return shape
+
+
+@cache
+def _base64_fields(kind: type) -> dict[str, str]:
+    """The members of a shape that are base64, by their names on the wire, with those of their fields."""
+    types = get_type_hints(kind, include_extras=True)
+    return {
+        field.encode_name: field.name
+        for field in msgspec.structs.fields(kind)
+        if Base64Text in (types[field.name], *get_args(types[field.name]))
+    }
 
 
 # Texts that must make sense beyond being texts, and numbers of 64 bits.
@@ -164,6 +189,7 @@ def within_u64(*counts: int | None) -> None:
 
 PathText = Annotated[str, checked(paths.parse)]
 Base64Text = Annotated[str, checked(base64.decode)]
+"""Bytes as a text.  In params a long one may be bytes already: ``base64.decode`` takes both."""
 UuidText = Annotated[str, checked(_read_uuid)]
 
 

@@ -8,7 +8,7 @@ from collections.abc import Callable
 import pytest
 
 from holdfast.wire import jsonrpc
-from holdfast.wire.jsonrpc import Malformed, Message, Request
+from holdfast.wire.jsonrpc import Malformed, Message, Notification, Request, Uploaded
 from holdfast.wire.serde_json import MOST_VALUES
 from tests.fakes.work import peak_memory, steps
 
@@ -74,11 +74,14 @@ UPLOAD = '{"id":7,"method":"process/write","params":{"processId":"p","chunk":"%s
 
 
 def outcome(decode: Callable[[bytes], jsonrpc.Message], text: str) -> object:
-    """The message, or what is wrong with it."""
+    """The message as it was sent, or what is wrong with it."""
     try:
-        return decode(text.encode())
+        message = decode(text.encode())
     except jsonrpc.Malformed as malformed:
         return str(malformed)
+    if isinstance(message, Request | Notification) and isinstance(message.params, Uploaded):
+        message.params = message.params.as_sent()
+    return message
 
 
 @pytest.mark.parametrize(
@@ -86,6 +89,10 @@ def outcome(decode: Callable[[bytes], jsonrpc.Message], text: str) -> object:
     [
         UPLOAD % DATA,
         UPLOAD % (DATA + "QQ=="),
+        UPLOAD % (DATA + "QR=="),
+        UPLOAD % (DATA + "QQ="),
+        UPLOAD % (DATA + "===="),
+        UPLOAD % (DATA + "Q"),
         UPLOAD % (DATA + "!"),
         UPLOAD % (DATA + "\\u0041"),
         UPLOAD % (DATA + "\n"),
@@ -132,4 +139,7 @@ def test_an_upload_is_read_apart_from_the_rest(blank: str) -> None:
     """Else the time for it is that of any JSON, which is ten times as long."""
     text = UPLOAD.replace('"%s"', f'"%s"{blank}') % DATA
 
-    assert jsonrpc._decode_around(text.encode())["params"]["chunk"] == DATA
+    params = jsonrpc._decode_around(text.encode())["params"]
+
+    assert params == {"processId": "p", "chunk": "", "writeId": "w"}
+    assert (params.member, params.data) == ("chunk", b"ABC" * 5000)
