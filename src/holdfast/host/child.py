@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import errno
 import os
 import signal as signals
@@ -216,6 +217,9 @@ class ShimChild:
 
     def kill(self) -> None:
         """Kill the whole tree; reports of that follow.  From now on the pid may be another process's."""
+        with contextlib.suppress(SignalFailed):
+            # The group at once: the shim, which kills everybody, has to wake up and to look for them first.
+            self.signal(signals.SIGKILL)
         self.released = self._killed = True
         self._shim.kill()
 

@@ -285,6 +285,16 @@ def test_a_signal_to_the_tree_reaches_who_left_the_group() -> None:
 # Its end.
 
 
+@contextmanager
+def stopped(pid: int) -> Iterator[None]:
+    os.kill(pid, signal.SIGSTOP)
+    try:
+        until(lambda: status(pid)["State"].startswith("T"))
+        yield
+    finally:
+        os.kill(pid, signal.SIGCONT)
+
+
 def test_a_kill_ends_everybody_and_tells_it() -> None:
     with running(sh("setsid sleep 1000 & echo $!; wait")) as child:
         grandchild = number_said(child)
@@ -295,6 +305,18 @@ def test_a_kill_ends_everybody_and_tells_it() -> None:
         assert wait_news(child).news is News.EMPTY
         assert not is_alive(grandchild)
         assert child.released
+
+
+def test_a_kill_of_the_group_does_not_wait_for_the_shim() -> None:
+    """It sleeps, and half of the time that an end takes would be until it runs and has read its order."""
+    with running(SLEEP) as child:
+        shim = int(status(child.pid)["PPid"])
+        fork_server = int(status(shim)["PPid"])  # It has a shim go on that somebody has stopped.
+        with stopped(fork_server), stopped(shim):
+            child.kill()
+
+            has_ended(child.pid)
+        assert wait_exit(child) == 128 + signal.SIGKILL
 
 
 def test_a_kill_before_it_runs_is_not_lost() -> None:

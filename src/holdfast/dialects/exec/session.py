@@ -21,7 +21,7 @@ from holdfast.protocol.session import (
     TakeOverParams,
 )
 from holdfast.protocol.session import environment_info as describe_host
-from holdfast.wire.jsonrpc import JsonParts
+from holdfast.wire.jsonrpc import JsonParts, encode
 
 from .conversation import ExecConversation
 from .entries import ArchivedEntry, Entry
@@ -50,12 +50,13 @@ def environment_info(talk: ExecConversation, params: None) -> EnvironmentInfo:
     return describe_host(talk.backend.info)
 
 
-def environment_status(talk: ExecConversation, params: None) -> StatusResult:
+def environment_status(talk: ExecConversation, params: None) -> JsonParts:
     """Answer, to show that the server is alive and the session is open."""
     return _READY
 
 
-_READY = StatusResult()
+_READY = JsonParts((encode(StatusResult()),))
+"""The answer to each of these requests: encoded once."""
 
 
 # Its processes.
