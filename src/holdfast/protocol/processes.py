@@ -28,7 +28,9 @@ class ReadParams(Params):
     """Hold an empty answer back for so long, until there is output, exit or close; null is 0."""
 
     def __post_init__(self) -> None:
-        within_u64(self.after_seq, self.max_bytes, self.wait_ms)
+        # None of them is negative, so that one comparison tells most often that all are small.
+        if (self.after_seq or 0) | (self.max_bytes or 0) | (self.wait_ms or 0) >= 2**63:
+            within_u64(self.after_seq, self.max_bytes, self.wait_ms)
 
 
 class WriteParams(Params):
