@@ -235,8 +235,10 @@ def _explain(
     """Return why a command does not run.  What bubblewrap said about it is in the output of the command."""
     said = b""
     if spec.sandbox is not None:
-        with contextlib.suppress(OSError):  # It said nothing.
-            said = os.read(outputs[-1][1], _SAID_MOST)
+        with contextlib.suppress(OSError):  # There is no more.
+            # Again and again: a terminal gives a first piece while the kernel still moves the rest.
+            while len(said) < _SAID_MOST and (more := os.read(outputs[-1][1], _SAID_MOST - len(said))):
+                said += more
     return diagnosis(spec, path, report, said.decode(errors="replace").strip())
 
 

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import errno
 import gc
 import os
+import socket
 import sys
 from collections.abc import Callable, Iterator
 from dataclasses import replace
@@ -15,12 +17,13 @@ from holdfast.errors import BadRequest, Fault, SandboxUnavailable, SpawnFailed
 from holdfast.host.child import ShimChild
 from holdfast.host.environ import Environment
 from holdfast.host.limits import find_groups
+from holdfast.host.orders import StartStage
 from holdfast.host.sandbox.bubblewrap import _file
 from holdfast.host.sandbox.confinement import Confiner, Held
 from holdfast.host.shim import ForkServer
-from holdfast.host.spawn import Spawner
-from holdfast.model import Limits, ProcessTerms, Size, Spec
-from holdfast.reports import News
+from holdfast.host.spawn import Spawner, _explain
+from holdfast.model import Limits, ProcessTerms, Size, Spec, Stream
+from holdfast.reports import News, Report
 from holdfast.sandbox import (
     Access,
     Denial,
@@ -253,6 +256,20 @@ def test_what_bubblewrap_says_is_the_reason(
     assert "/none/such" in error.reason
     ends(child)
     spawner.close()
+
+
+def test_all_that_bubblewrap_says_is_the_reason() -> None:
+    """A terminal gives what was said in pieces, and those who read only the first know nothing."""
+    near, far = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+    with near, far:
+        near.setblocking(False)
+        for piece in (b"bwrap: ", b"Can't find ", b"/none/such\n"):
+            far.send(piece)
+        report = Report(News.FAILED, errno.EPERM, StartStage.SANDBOX.value)
+
+        error = _explain(sandboxed("true"), None, ((Stream.PTY, near.fileno()),), report)
+
+    assert error.reason == "bwrap: Can't find /none/such"
 
 
 def test_a_policy_that_makes_no_sense_is_refused_before_anything_starts(spawner: Spawner) -> None:
