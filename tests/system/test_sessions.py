@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import contextlib
+import os
 import random
+import tempfile
 from collections.abc import Iterator
 
 import pytest
@@ -15,9 +18,8 @@ from tests.fakes.client import (
     page_bytes,
     sha256,
     start_params,
-    write_params,
 )
-from tests.fakes.server import Program, commands, eventually, program_at, resident_bytes
+from tests.fakes.server import Program, commands, eventually, program_at, resident_bytes, serving
 
 MIB = 1 << 20
 
@@ -47,14 +49,30 @@ def url(served: tuple[Program, str]) -> str:
 async def leave_behind(server: Program, url: str, *argv: str) -> str:
     """Start a process that begins when its client is gone, and wait for its end; gives the session."""
     before = commands(server.pid)
-    first = await Client.open(url)
-    await first.start("p", "sh", "-c", 'read go; exec "$@"', "sh", *argv, pipeStdin=True)
-    # The last word of the client: whether the answer comes is not waited for.
-    first.post("process/write", write_params("p", b"\n", "w"))
-    await first.call("environment/status")
-    await first.abort()
-    await eventually(lambda: commands(server.pid) <= before, within=20)
+    with tempfile.TemporaryDirectory() as folder:
+        door = os.path.join(folder, "door")
+        os.mkfifo(door)
+        first = await Client.open(url)
+        await first.start("p", "sh", "-c", 'read go <"$0"; exec "$@"', door, *argv)
+        with_client = sockets(server)
+        await first.abort()
+        # What the server still sends to a client that it takes for alive is not kept for its return.
+        await eventually(lambda: sockets(server) < with_client, within=20)
+        opened = os.open(door, os.O_RDWR)
+        os.write(opened, b"\n")
+        await eventually(lambda: commands(server.pid) <= before, within=60)
+        os.close(opened)
     return first.session
+
+
+def sockets(server: Program) -> int:
+    """How many the server has open: one fewer once it knows that a client is gone."""
+    folder = f"/proc/{serving(server.pid)}/fd"
+    links = []
+    for name in os.listdir(folder):
+        with contextlib.suppress(OSError):
+            links.append(os.readlink(f"{folder}/{name}"))
+    return sum(link.startswith("socket:") for link in links)
 
 
 async def read_all(talking: Client, name: str, *, after: int = 0) -> list[Message]:
