@@ -128,10 +128,24 @@ class UnknownProcess(_Named):
 
 
 class NameTaken(_Named):
-    """The name belongs to a process that is starting, running or still retained."""
+    """The name belongs to a process that is starting or running, or the identifier to any that is known."""
 
     def __str__(self) -> str:
         return f"a process named {self.name!r} exists already"
+
+
+class NameAmbiguous(_Named):
+    """Several processes have an identifier that begins like this, and none has it as its name."""
+
+    def __str__(self) -> str:
+        return f"the identifiers of several processes begin with {self.name!r}"
+
+
+class StillRunning(_Named):
+    """The process has not ended."""
+
+    def __str__(self) -> str:
+        return f"process {self.name!r} still runs"
 
 
 class StillStarting(_Named):

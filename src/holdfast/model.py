@@ -322,6 +322,7 @@ class Listing:
     """One line of a list of processes."""
 
     name: str
+    """What people call it; its identifier, if it has no name."""
     pid: int | None
     """None while it starts."""
     argv: Sequence[str]
@@ -339,6 +340,8 @@ class Listing:
     """Bytes of output that are kept."""
     kept: bool = False
     """Whether it outlives the client that asked for it."""
+    identifier: str = ""
+    """What no other process is ever called."""
 
 
 @value

@@ -224,6 +224,8 @@ def _exec_ordinary(root: str) -> dict[str, Any]:
         "environment/status": None,
         "process/start": {**name, "argv": ["echo"], "cwd": root, "env": {}, "tty": False},
         "process/list": None,
+        "process/find": {"name": "nobody"},
+        "process/remove": name,
         "process/read": name,
         "process/ack": name,
         "process/wait": name,

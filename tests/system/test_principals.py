@@ -163,6 +163,8 @@ NAMED: dict[str, Callable[[str], Message]] = {
     "process/read": about(processId="NAME", waitMs=1),
     "process/ack": about(processId="NAME", seq=1, release=True),
     "process/wait": about(processId="NAME", waitMs=1),
+    "process/find": about(name="NAME"),
+    "process/remove": about(processId="NAME"),
     "process/write": lambda name: write_params(name, b"evil\n", "w1"),
     "process/closeStdin": about(processId="NAME"),
     "process/resize": about(processId="NAME", size={"rows": 1, "cols": 1}),

@@ -118,6 +118,11 @@ class Scope(Generic[T]):
     def find(self, name: str) -> T | Starting | None:
         return self._entries.get(name)
 
+    @property
+    def names(self) -> list[str]:
+        """All names, the oldest first."""
+        return list(self._entries)
+
     def __len__(self) -> int:
         return len(self._entries)
 

@@ -96,6 +96,8 @@ _FACTS: dict[type[e.HoldfastError], tuple[_Fact, ...]] = {
     e.UnknownMethod: (_Fact("method"),),
     e.UnknownProcess: (_NAME,),
     e.NameTaken: (_NAME,),
+    e.NameAmbiguous: (_NAME,),
+    e.StillRunning: (_NAME,),
     e.StillStarting: (_NAME,),
     e.StartCancelled: (_NAME,),
     e.NoTerminal: (),

@@ -357,7 +357,8 @@ def _read_state(word: str) -> ProcessState | str:
 def read_listing(found: ListedProcess) -> Listing:
     """One process of a server's list."""
     return Listing(
-        name=found.process_id,
+        identifier=found.process_id,
+        name=found.name or found.process_id,
         pid=found.pid,
         argv=found.argv,
         cwd=paths.parse(found.cwd).path or found.cwd,

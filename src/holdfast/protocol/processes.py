@@ -101,6 +101,19 @@ class WaitParams(Params):
         within_u64(self.wait_ms)
 
 
+class FindParams(Params):
+    wire_name = "FindParams"
+
+    name: str
+    """Its name, its identifier, or at least 4 characters with which only its identifier begins."""
+
+
+class RemoveProcessParams(Params):
+    wire_name = "RemoveProcessParams"
+
+    process_id: str
+
+
 class CloseStdinParams(Params):
     wire_name = "CloseStdinParams"
 
@@ -193,6 +206,8 @@ class ListedProcess(Shape):
     retained_bytes: U64
     kept: bool | UnsetType = UNSET
     """Told if it belongs to no client."""
+    name: str | UnsetType = UNSET
+    """What people call it, if it was given a name."""
 
     def __post_init__(self) -> None:
         within_u64(self.next_seq)
@@ -324,6 +339,8 @@ class ProcessClosed(Shape):
 
 
 LIST: Signature[None, ListResult] = Signature("process/list", None, ListResult)
+FIND = Signature("process/find", FindParams, ListedProcess)
+REMOVE = Signature("process/remove", RemoveProcessParams, Nothing)
 READ = Signature("process/read", ReadParams, ReadResult)
 ACK = Signature("process/ack", AckParams, Nothing)
 WAIT = Signature("process/wait", WaitParams, WaitResult)

@@ -14,6 +14,7 @@ from . import paths
 from .shapes import U64, Params, Shape, Signature, within_u64
 
 FEATURES = [
+    "autoRemove",
     "closeStdin",
     "drain",
     "exactNames",
@@ -25,8 +26,10 @@ FEATURES = [
     "keep",
     "limits",
     "list",
+    "names",
     "outcome",
     "outputLimit",
+    "remove",
     "resize",
     "retainBytes",
     "sandboxDenials",

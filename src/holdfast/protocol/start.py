@@ -152,6 +152,11 @@ class StartParams(Params):
     """Read only so many bytes ahead of what the client has acknowledged; at most 64 MiB."""
     keep: bool = False
     """Let the process outlive the session: all clients of the principal reach it, none is notified."""
+    name: str | None = None
+    """What people call it, at most 200 characters: refused while another one runs under it, free once that
+    has ended.  ``process/find`` finds it by this."""
+    auto_remove: bool = False
+    """With ``keep``: list it no more once its output has ended, and forget it 30 seconds later."""
 
     def __post_init__(self) -> None:
         within_u64(

@@ -30,6 +30,7 @@ from holdfast.errors import (
     HttpFailed,
     HttpFault,
     LimitReached,
+    NameAmbiguous,
     NameTaken,
     NoTerminal,
     OutOfTurn,
@@ -42,6 +43,7 @@ from holdfast.errors import (
     SpawnFailed,
     StartCancelled,
     StdinFailed,
+    StillRunning,
     StillStarting,
     TooManyEntries,
     Unexpected,
@@ -72,13 +74,15 @@ ODD = [
 """Names that somebody may choose, some of them with the words of other errors."""
 
 NAMED = (UnknownProcess, NameTaken, StillStarting, StartCancelled, SessionUnknown, SessionBusy)
+OURS_ONLY = (NameAmbiguous, StillRunning)
+"""No other server says these, so that they are never read from words."""
 WITH_REASON = (SandboxUnavailable, SignalFailed, BadUrl, AuditFailed, HostUnfit)
 
 
 def examples() -> Iterator[tuple[HoldfastError, str]]:
     """Each error with a method that may fail with it."""
     for text in ODD:
-        yield from ((kind(text), "process/start") for kind in NAMED)
+        yield from ((kind(text), "process/find") for kind in (*NAMED, *OURS_ONLY))
         yield from ((kind(text), "process/start") for kind in WITH_REASON)
         yield from ((kind(text), "fs/open") for kind in (UnknownHandle, HandleTaken))
         yield Unsupported(text), "process/start"

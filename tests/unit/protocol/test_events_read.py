@@ -167,6 +167,7 @@ def test_a_line_of_a_list_is_all_that_was_told_in_it(word: str, state: ProcessSt
     )
 
     assert events.read_listing(told) == Listing(
+        identifier="p",
         name="p",
         pid=7,
         argv=["a", "b"],

@@ -20,6 +20,7 @@ from holdfast.errors import (
     HttpFailed,
     LimitReached,
     LinkLost,
+    NameAmbiguous,
     NameTaken,
     NoTerminal,
     OutcomeUnknown,
@@ -35,6 +36,7 @@ from holdfast.errors import (
     SpawnFailed,
     StartCancelled,
     StdinFailed,
+    StillRunning,
     StillStarting,
     TooManyEntries,
     Unexpected,
@@ -105,7 +107,9 @@ def _code_and_text(error: HoldfastError, methods: Iterable[str]) -> tuple[int, s
         case Declined() | Unsupported() | OutOfTurn() | SandboxUnavailable() | RequestCancelled():
             return INVALID_REQUEST, str(error)
         # The methods put these into the words of their family; what they missed is still no riddle.
-        case NameTaken() | UnknownProcess() | StillStarting() | StartCancelled() | NoTerminal():
+        case NameTaken() | NameAmbiguous() | UnknownProcess() | StillStarting() | StillRunning():
+            return INVALID_REQUEST, str(error)
+        case StartCancelled() | NoTerminal():
             return INVALID_REQUEST, str(error)
         case SpawnFailed() | StdinFailed() | SignalFailed() | HttpFailed():
             return INTERNAL_ERROR, str(error)

@@ -6,7 +6,9 @@ from holdfast.config import SessionLimits
 from holdfast.dialects.scope import Starting
 
 from .entries import ArchivedEntry, Entry, EntryOwner
-from .scopes import Expiry, ProcessScope, Sessions, Tenant, Tenants
+from .expiry import Expiry
+from .scopes import ProcessScope, Tenant, Tenants
+from .sessions import Sessions
 
 _FRESH = 1.0
 """Seconds after its close in which a process is most likely read, and kept as it is."""
@@ -30,13 +32,15 @@ class Archive:
         """Take in a process that has closed, to forget it when its time is over."""
         self._fresh.add((home, entry), now)
         if home.is_shared:
-            for name in self._tenants.ended(home.tenant, entry.name, now):
+            is_listed = not entry.request.auto_remove
+            for name in self._tenants.ended(home.tenant, entry.name, now, is_listed=is_listed):
                 self._evict_shared(home.tenant, name)
 
     def resume(self, home: ProcessScope, entry: Entry, deadline: float) -> None:
         """Have a process that closed earlier forgotten at its deadline; the earliest are resumed first."""
         if home.is_shared:
-            self._tenants.resume_ended(home.tenant, entry.name, deadline)
+            is_listed = not entry.request.auto_remove
+            self._tenants.resume_ended(home.tenant, entry.name, deadline, is_listed=is_listed)
         self._pack(home, entry, deadline - self._rest)
 
     def restore(self, home: ProcessScope, entry: ArchivedEntry) -> Entry:
@@ -52,6 +56,13 @@ class Archive:
         for tenant, name in self._tenants.due(now):
             self._evict_shared(tenant, name)
             self._tenants.tidy(tenant)
+
+    def remove(self, home: ProcessScope, entry: Entry) -> None:
+        """Forget a process that has ended, before its time is over."""
+        if home.is_shared:
+            home.tenant.shared.removed(entry.name)
+        self._forget(home, entry)
+        self._tenants.tidy(home.tenant)
 
     @property
     def next_deadlines(self) -> tuple[float | None, ...]:
@@ -71,6 +82,8 @@ class Archive:
         """Retain an ended process for the rest of its time, in as little memory as can be."""
         if home.find(entry.name) is not entry:
             return  # Its session has ended, or it was forgotten.
+        if home.is_shared and entry.request.auto_remove:
+            return  # It does not stay long, and a list has to know that it is none of its own.
         archived = ArchivedEntry.of(entry, home.key)
         if archived is not None:
             home.replace(entry.name, archived)

@@ -54,6 +54,10 @@ class StartSummary:
     sandboxed: bool = False
     window: int | None = None
     """Bytes of output that the client may leave unacknowledged, if it acknowledges any."""
+    alias: str = ""
+    """What people call the process; empty if it has no name but its identifier."""
+    auto_remove: bool = False
+    """Whether nobody wants to see it in a list once its output has ended."""
 
 
 @value
@@ -217,7 +221,9 @@ class ArchivedEntry(bytes):
             return None
         request = entry.request
         head, state = events.listed_head(entry.name, request.about), events.listed_state(entry.process)
-        data = marshal.dumps((key, entry.name, request.fingerprint, request.sandboxed, process))
+        data = marshal.dumps(
+            (key, entry.name, request.fingerprint, request.sandboxed, process, request.alias)
+        )
         block = b"".join((_LENGTHS.pack(len(head), len(state)), head, state, data))
         return ArchivedEntry(block.ljust(_LEAST, b"\0"))  # What follows the value is not read.
 
@@ -228,9 +234,9 @@ class ArchivedEntry(bytes):
         middle = _LENGTHS.size + head
         return self[_LENGTHS.size : middle], self[middle : middle + state]
 
-    def _load(self) -> tuple[str, str, bytes, bool, Any]:
+    def _load(self) -> tuple[str, str, bytes, bool, Any, str]:
         head, state = _LENGTHS.unpack_from(self)
-        found: tuple[str, str, bytes, bool, Any]
+        found: tuple[str, str, bytes, bool, Any, str]
         found = marshal.loads(memoryview(self)[_LENGTHS.size + head + state :])  # noqa: S302
         return found
 
@@ -245,13 +251,13 @@ class ArchivedEntry(bytes):
 
     def restore(self, home: Home, backend: HostedBackend, owner: EntryOwner) -> Entry:
         """The entry as it was."""
-        _, name, fingerprint, sandboxed, process = self._load()
+        _, name, fingerprint, sandboxed, process, alias = self._load()
         about = self.listed[0].removeprefix(events.listed_head(name, b"")[:-1]).removesuffix(b",")
         return Entry(
             home,
             name,
             backend.unpack(process),
-            StartSummary(about, fingerprint, None, sandboxed),
+            StartSummary(about, fingerprint, None, sandboxed, alias=alias),
             owner=owner,
             retention=_SETTLED,
         )

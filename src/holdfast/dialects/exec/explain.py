@@ -57,6 +57,8 @@ def _code_and_text(error: e.HoldfastError) -> tuple[int, str]:
             return INVALID_REQUEST, f"unknown process id {name}"
         case e.NameTaken(name=name):
             return INVALID_REQUEST, f"process {name} already exists"
+        case e.StillRunning() | e.NameAmbiguous():
+            return INVALID_REQUEST, str(error)
         case e.StillStarting(name=name):
             return INVALID_REQUEST, f"process id {name} is starting"
         case e.StartCancelled(name=name):

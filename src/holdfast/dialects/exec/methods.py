@@ -30,6 +30,7 @@ from .decoding import (
 )
 from .files import close_file, open_file, read_block, watch_missing, write_block
 from .http import request
+from .naming import find, remove
 from .reading import read, wait
 from .session import close, environment_info, environment_status, initialize, list_processes, take_over
 from .spans import in_span
@@ -85,6 +86,9 @@ _ROWS = (
         waits=True,
     ),
     _method(p.LIST, list_processes, "exec", waits=True),
+    _method(p.FIND, find, "exec", waits=True),
+    # Not in any order with its start: a process that has not ended is refused.
+    _method(p.REMOVE, remove, "exec"),
     _about(p.READ, read, waits=True),
     _about(p.ACK, acknowledge),
     _about(p.WAIT, wait, waits=True),

@@ -31,7 +31,7 @@ def pack_process(note: ProcessNote) -> bytes:
     """The note as bytes."""
     request = note.request
     about = request.about, request.fingerprint, request.retain, request.sandboxed, request.window
-    return marshal.dumps((note.key, note.identity, note.name, about))
+    return marshal.dumps((note.key, note.identity, note.name, (*about, request.alias, request.auto_remove)))
 
 
 def unpack_process(data: bytes) -> ProcessNote:
@@ -92,7 +92,8 @@ def _sessions(ledger: Iterable[tuple[int, bytes]]) -> Iterable[tuple[int, tuple[
 def _entry(note: ProcessNote, process: RecoveredProcess, limits: SessionLimits, now: float) -> EntrySnapshot:
     deadline = None
     if process.closed_at is not None:
-        deadline = process.closed_at + (limits.closed_seconds if note.key else limits.kept_seconds)
+        is_short = note.key or note.request.auto_remove
+        deadline = process.closed_at + (limits.closed_seconds if is_short else limits.kept_seconds)
     window, unacknowledged = None, 0
     released = process.acknowledged >= RELEASED
     if note.request.window is not None and deadline is None:

@@ -6,25 +6,22 @@ What must hold:
 2. A shared process that has ended is retained for its time, or until too many others have ended after it.
 3. Two clients are of one tenant if, and only if, their tokens name the same principal.
 4. A tenant exists as long as it has a client, a session or a shared process.
-5. A session has at most one client.  Nobody takes it from a client that is alive without saying so.
-6. A session without a client is removed when its time is over, not before, and not if a client came back.
 """
 
 from __future__ import annotations
 
-import marshal
-import uuid
-from collections import OrderedDict, deque
+from collections import OrderedDict
 from collections.abc import Iterator
 from heapq import heappop, heappush
-from typing import Generic, TypeVar
+from typing import Any
 from weakref import proxy
 
-from holdfast.backend import HostedBackend, HostedProcess, Ledger, Valve
+from holdfast.aliases import Aliases
+from holdfast.backend import HostedBackend, HostedProcess, Valve
 from holdfast.config import SessionLimits
 from holdfast.dialects.dialect import Client
 from holdfast.dialects.scope import Scope, Starting, Strays
-from holdfast.errors import LimitReached, NameTaken, SessionBusy, SessionUnknown
+from holdfast.errors import LimitReached, NameTaken
 from holdfast.principal import Identity, Principal
 from holdfast.value import value
 
@@ -60,7 +57,7 @@ class SharedSnapshot:
 class ProcessScope(Scope[Entry | ArchivedEntry]):
     """Processes by name, and whoever is notified of what they do.  Implements ``entries.Home``."""
 
-    __slots__ = ("client", "extended", "strays", "tenant", "valve")
+    __slots__ = ("aliases", "client", "extended", "strays", "tenant", "valve")
 
     key = ""
     """By which a client resumes it; empty if no client can."""
@@ -71,6 +68,7 @@ class ProcessScope(Scope[Entry | ArchivedEntry]):
         """``limit`` bounds the processes, ``most_bytes`` their names; the rest is for errors."""
         super().__init__(limit=limit, most_bytes=most_bytes, what=what, name=name)
         self.tenant = tenant
+        self.aliases = Aliases()
         self.client: Client | None = None
         self.extended = False
         self.valve = Valve()
@@ -81,6 +79,27 @@ class ProcessScope(Scope[Entry | ArchivedEntry]):
     def entries(self) -> list[Entry]:
         """The entries of processes that run, or ended so recently that they are not archived yet."""
         return [entry for entry in self if isinstance(entry, Entry)]
+
+    # Identifiers, and with them aliases.
+
+    def reserve(self, name: str, request: Any = None) -> Starting:
+        starting = super().reserve(name, request)
+        if request is not None and request.alias:
+            self.aliases.reserve(request.alias, name)
+        return starting
+
+    def settle(self, starting: Starting, entry: Entry | ArchivedEntry) -> None:
+        self.aliases.settle(starting.name)
+        super().settle(starting, entry)
+
+    def release(self, name: str) -> None:
+        self.aliases.release(name)
+        super().release(name)
+
+    def called(self, alias: str) -> Entry | ArchivedEntry | Starting | None:
+        """The process with this alias."""
+        name = self.aliases.find(alias)
+        return None if name is None else self.find(name)
 
 
 class Session(ProcessScope):
@@ -115,7 +134,7 @@ class SharedProcesses(ProcessScope):
     It never has a client, so nobody is notified of what its processes do: whoever wants to know asks.
     """
 
-    __slots__ = ("_ended", "_most_ended", "_seconds")
+    __slots__ = ("_ended", "_most_ended", "_seconds", "_short", "_unlisted")
 
     is_shared = True
 
@@ -129,35 +148,52 @@ class SharedProcesses(ProcessScope):
             name="session.kept_names",
         )
         self._seconds = limits.kept_seconds
+        self._short = limits.closed_seconds
         self._most_ended = limits.kept_ended
         self._ended: OrderedDict[str, float] = OrderedDict()
+        # Those whom no list has any more.  Who still reads one gets as long as a client for its own.
+        self._unlisted: OrderedDict[str, float] = OrderedDict()
 
     def snapshot(self, entries: Written) -> SharedSnapshot:
         """Return what the shared processes of another endpoint need to go on."""
         return SharedSnapshot(self.tenant.identity, entries, tuple(self.strays))
 
-    def ended(self, name: str, now: float) -> Iterator[str]:
+    def ended(self, name: str, now: float, *, is_listed: bool = True) -> Iterator[str]:
         """A process has closed; give those for which there is no room any more."""
+        if not is_listed:
+            self._unlisted[name] = now + self._short
+            return
         self._ended[name] = now + self._seconds
         while len(self._ended) > self._most_ended:
             yield self._ended.popitem(last=False)[0]
 
+    def removed(self, name: str) -> None:
+        """An ended process is forgotten before its time."""
+        for queue in (self._ended, self._unlisted):
+            queue.pop(name, None)
+
     def due(self, now: float) -> Iterator[str]:
         """Give those whose time is over."""
-        while self._ended and next(iter(self._ended.values())) <= now:
-            yield self._ended.popitem(last=False)[0]
+        for queue in (self._ended, self._unlisted):
+            while queue and next(iter(queue.values())) <= now:
+                yield queue.popitem(last=False)[0]
 
-    def resume_ended(self, name: str, deadline: float) -> None:
+    def resume_ended(self, name: str, deadline: float, *, is_listed: bool = True) -> None:
         """A process that closed earlier is due at its deadline."""
-        self._ended[name] = deadline
+        (self._ended if is_listed else self._unlisted)[name] = deadline
+
+    def is_listed(self, name: str) -> bool:
+        """Whether a list has the process."""
+        return name not in self._unlisted
 
     def deadline(self, name: str) -> float | None:
         """When an ended process is forgotten."""
-        return self._ended.get(name)
+        return self._ended.get(name) or self._unlisted.get(name)
 
     @property
     def next_deadline(self) -> float | None:
-        return next(iter(self._ended.values()), None)
+        firsts = [next(iter(queue.values())) for queue in (self._ended, self._unlisted) if queue]
+        return min(firsts, default=None)
 
 
 class Tenant:
@@ -192,13 +228,28 @@ class Tenant:
         """Take a name for a process of ``session``, or for one to be shared; give its scope, too.
 
         Raises:
-            NameTaken: The client means another process by it.
+            NameTaken: The client means another process by it, or one that lives by the alias.
             LimitReached: There are too many.
         """
         home, other = (self.shared, session) if keep else (session, self.shared)
         if other.find(name) is not None:
             raise NameTaken(name)
+        alias = request.alias
+        if alias and any(is_live(scope.called(alias) or scope.find(alias)) for scope in (home, other)):
+            raise NameTaken(alias)
         return home, home.reserve(name, request)
+
+    def called(
+        self, session: Session, alias: str
+    ) -> tuple[ProcessScope, Entry | ArchivedEntry | Starting] | None:
+        """The process with this alias and its scope: one that lives before one that has ended."""
+        found = [(home, entry) for home in (session, self.shared) if (entry := home.called(alias))]
+        return min(found, key=lambda one: not is_live(one[1]), default=None)
+
+
+def is_live(entry: Entry | ArchivedEntry | Starting | None) -> bool:
+    """Whether a process is starting or has not ended."""
+    return isinstance(entry, Starting) or (isinstance(entry, Entry) and entry.process.running)
 
 
 class Tenants:
@@ -207,8 +258,10 @@ class Tenants:
     def __init__(self, limits: SessionLimits) -> None:
         self._limits = limits
         self._tenants: dict[Identity, Tenant] = {}
-        # Those with shared processes that have ended, once each, by when the first of them is due.
+        # Those with shared processes that have ended, by when the first of them is due, or was: it may have
+        # been removed since.  A tenant is there again only if one is due earlier than it is there for.
         self._due: list[tuple[float, Identity]] = []
+        self._queued: dict[Identity, list[float]] = {}
 
     def __len__(self) -> int:
         return len(self._tenants)
@@ -247,24 +300,25 @@ class Tenants:
 
     # Ends of shared processes.
 
-    def ended(self, tenant: Tenant, name: str, now: float) -> Iterator[str]:
+    def ended(self, tenant: Tenant, name: str, now: float, *, is_listed: bool = True) -> Iterator[str]:
         """A shared process has closed; give those for which there is no room any more."""
-        first = tenant.shared.next_deadline is None
-        yield from tenant.shared.ended(name, now)
-        if first:
-            self._push(tenant)
+        yield from tenant.shared.ended(name, now, is_listed=is_listed)
+        self._push(tenant)
 
-    def resume_ended(self, tenant: Tenant, name: str, deadline: float) -> None:
+    def resume_ended(self, tenant: Tenant, name: str, deadline: float, *, is_listed: bool = True) -> None:
         """A shared process that closed earlier is due at its deadline; the earliest come first."""
-        first = tenant.shared.next_deadline is None
-        tenant.shared.resume_ended(name, deadline)
-        if first:
-            self._push(tenant)
+        tenant.shared.resume_ended(name, deadline, is_listed=is_listed)
+        self._push(tenant)
 
     def due(self, now: float) -> Iterator[tuple[Tenant, str]]:
         """Give the shared processes whose time is over."""
         while self._due and self._due[0][0] <= now:
-            tenant = self._tenants.get(heappop(self._due)[1])
+            identity = heappop(self._due)[1]
+            queued = self._queued[identity]
+            queued.pop()  # The earliest of them.
+            if not queued:
+                del self._queued[identity]
+            tenant = self._tenants.get(identity)
             if tenant is not None:
                 for name in tenant.shared.due(now):
                     yield tenant, name
@@ -272,179 +326,13 @@ class Tenants:
 
     def _push(self, tenant: Tenant) -> None:
         deadline = tenant.shared.next_deadline
-        if deadline is not None:
+        if deadline is None:
+            return
+        queued = self._queued.setdefault(tenant.identity, [])
+        if not queued or deadline < queued[-1]:
+            queued.append(deadline)
             heappush(self._due, (deadline, tenant.identity))
 
     @property
     def next_deadline(self) -> float | None:
         return self._due[0][0] if self._due else None
-
-
-T = TypeVar("T")
-
-_GRAIN = 1 / 128
-"""Things that come within this part of the delay end together: thousands cost little more than one."""
-
-
-class Expiry(Generic[T]):
-    """A queue in the order of the deadlines, because all have the same delay."""
-
-    def __init__(self, delay: float) -> None:
-        self._delay = delay
-        self._queue: deque[_Slice[T]] = deque()
-
-    def add(self, item: T, now: float) -> None:
-        if not self._queue or now - self._queue[-1].begin > self._delay * _GRAIN:
-            self._queue.append(_Slice(now))
-        last = self._queue[-1]
-        last.items.append(item)
-        last.deadline = now + self._delay
-
-    def __iter__(self) -> Iterator[tuple[T, float]]:
-        """Give everything that is here, with its deadline, in the order of the deadlines."""
-        for part in self._queue:
-            for item in part.items:
-                yield item, part.deadline
-
-    def due(self, now: float) -> Iterator[T]:
-        """Take out, one by one, what has reached its deadline."""
-        while self._queue and self._queue[0].deadline <= now:
-            if self._queue[0].items:
-                yield self._queue[0].items.popleft()
-            else:
-                self._queue.popleft()
-
-    @property
-    def next_deadline(self) -> float | None:
-        return self._queue[0].deadline if self._queue else None
-
-
-class _Slice(Generic[T]):
-    """What came within one grain of time, and ends when the last of it is due."""
-
-    __slots__ = ("begin", "deadline", "items")
-
-    def __init__(self, begin: float) -> None:
-        self.begin = self.deadline = begin
-        self.items: deque[T] = deque()
-
-
-class Sessions:
-    """All sessions of an endpoint."""
-
-    def __init__(self, limits: SessionLimits, ledger: Ledger | None = None) -> None:
-        """``ledger`` has them for a server that goes on after this one."""
-        self._limits = limits
-        self._ledger = ledger
-        self._sessions: dict[str, Session] = {}
-        self._detached: Expiry[tuple[Session, int]] = Expiry(limits.detached_seconds)
-
-    def __len__(self) -> int:
-        return len(self._sessions)
-
-    def __iter__(self) -> Iterator[Session]:
-        return iter(list(self._sessions.values()))
-
-    def open(self, client: Client, tenant: Tenant) -> Session:
-        """A new session for ``client``.
-
-        Raises:
-            LimitReached: There are too many.
-        """
-        if len(self._sessions) >= self._limits.sessions:
-            raise LimitReached("sessions", self._limits.sessions, name="session.sessions")
-        most = client.principal.grant.sessions
-        if most is not None and tenant.sessions >= most:
-            raise LimitReached("sessions of one principal", most, name="token.sessions")
-        key = str(uuid.uuid4())
-        number = 0
-        if self._ledger is not None and client.comes_back:
-            number = self._ledger.put(marshal.dumps((key, tenant.identity)))
-        session = self._add(key, tenant, number)
-        self.attach(session, client)
-        return session
-
-    def _add(self, key: str, tenant: Tenant, number: int = 0) -> Session:
-        session = Session(key, tenant, self._limits, number)
-        self._sessions[key] = session
-        tenant.sessions += 1
-        return session
-
-    def get(self, key: str) -> Session | None:
-        """The session of that key, if there is one."""
-        return self._sessions.get(key)
-
-    def find(self, key: str, tenant: Tenant) -> Session:
-        """The session of that key, of that tenant.
-
-        Raises:
-            SessionUnknown: There is none, or no more; or it is another principal's, which nobody is told.
-        """
-        session = self._sessions.get(key)
-        if session is None or session.tenant is not tenant:
-            raise SessionUnknown(key)
-        return session
-
-    def attach(self, session: Session, client: Client) -> None:
-        """Give the session to ``client``.
-
-        Raises:
-            SessionBusy: Another client has it.
-            SessionUnknown: It ended meanwhile.
-        """
-        if session.client is not None:
-            raise SessionBusy(session.key)
-        self.find(session.key, session.tenant)
-        session.client = client
-        session.epoch += 1
-
-    def detach(self, session: Session, now: float) -> None:
-        """The client is gone; the session waits for another."""
-        session.client = None
-        session.epoch += 1
-        self._detached.add((session, session.epoch), now)
-
-    def close(self, session: Session) -> None:
-        """Remove the session now."""
-        session.client = None
-        session.epoch += 1
-        if self._sessions.pop(session.key, None) is not None:
-            session.tenant.sessions -= 1
-            if self._ledger is not None:
-                self._ledger.remove(session.number)
-
-    def close_all(self) -> Iterator[Session]:
-        """Remove and give every session."""
-        for session in self:
-            self.close(session)
-            yield session
-
-    def expire(self, now: float) -> Iterator[Session]:
-        """Remove and give the sessions whose time is over."""
-        for session, epoch in self._detached.due(now):
-            if session.epoch == epoch:
-                self.close(session)
-                yield session
-
-    @property
-    def next_deadline(self) -> float | None:
-        return self._detached.next_deadline
-
-    # Written down, and read again.
-
-    def deadlines(self) -> dict[Session, float]:
-        """When each session without a client is removed."""
-        return {session: deadline for (session, epoch), deadline in self._detached if session.epoch == epoch}
-
-    def resume(self, snapshot: SessionSnapshot, tenant: Tenant, now: float, number: int = 0) -> Session:
-        """A session as it was written down.  It has no client until one resumes it.
-
-        ``number`` is its place in the ledger.
-
-        Sessions are to be resumed in the order of their deadlines, those with a client last.
-        """
-        session = self._add(snapshot.key, tenant, number)
-        session.extended = snapshot.extended
-        left = self._limits.detached_seconds if snapshot.deadline is None else snapshot.deadline - now
-        self.detach(session, now + left - self._limits.detached_seconds)
-        return session

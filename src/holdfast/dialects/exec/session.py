@@ -94,13 +94,12 @@ def _fill(parts: JsonParts, session: Session, most: int) -> Iterator[None]:
     """
     parts.append(b'{"processes":[')
     count = 0
-    # The processes of the session and then the others, each with what says that it is one of those.
-    scopes: tuple[tuple[ProcessScope, bytes], ...]
-    scopes = (session, b""), (session.tenant.shared, b'"kept":true,')
-    for home, mark in scopes:
+    shared = session.tenant.shared
+    for home in (session, shared):
         for entry in home:
-            head, state = entry.listed if isinstance(entry, ArchivedEntry) else _listed(entry)
-            text = b"%b{%b%b%b" % (b"," if count else b"", head, mark, state)
+            if type(entry) is Entry and entry.request.auto_remove and not shared.is_listed(entry.name):
+                continue
+            text = (b"," if count else b"") + _line(home, entry)
             most -= len(text)
             if most < 0:
                 parts.append(b'],"more":true}')
@@ -110,6 +109,16 @@ def _fill(parts: JsonParts, session: Session, most: int) -> Iterator[None]:
             if not count % _AT_ONCE:
                 yield
     parts.append(b"]}")
+
+
+def listed_one(home: ProcessScope, entry: Entry | ArchivedEntry | Starting) -> JsonParts:
+    """What a list says of one process, as an answer."""
+    return JsonParts((_line(home, entry),))
+
+
+def _line(home: ProcessScope, entry: Entry | ArchivedEntry | Starting) -> bytes:
+    head, state = entry.listed if isinstance(entry, ArchivedEntry) else _listed(entry)
+    return b"{%b%b%b" % (head, b'"kept":true,' if home.is_shared else b"", state)
 
 
 def _listed(entry: Entry | Starting) -> tuple[bytes, bytes]:

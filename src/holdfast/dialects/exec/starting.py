@@ -11,6 +11,7 @@ from typing import Any
 import msgspec
 from msgspec import UNSET
 
+from holdfast.aliases import complaint
 from holdfast.config import SandboxLimits
 from holdfast.dialects import spawning
 from holdfast.dialects.scope import Starting
@@ -127,7 +128,14 @@ def _result(entry: Entry, *, existing: bool, extended: bool) -> StartResult:
 def _request(params: StartParams, cwd: paths.PathUri, *, sandboxed: bool) -> StartSummary:
     if params.window == 0:
         raise BadRequest("window must be at least 1", field="window")
-    about = b'"argv":%b,"cwd":%b,"tty":%b,"startedAtMs":%d' % (
+    if params.name is not None and (wrong := complaint(params.name)):
+        raise BadRequest(wrong, field="name")
+    if params.auto_remove and not params.keep:
+        raise BadRequest(
+            "autoRemove needs keep: without it, a process is forgotten anyway", field="autoRemove"
+        )
+    about = b'%b"argv":%b,"cwd":%b,"tty":%b,"startedAtMs":%d' % (
+        b'"name":%b,' % _encode(params.name) if params.name is not None else b"",
         _shortened(params.argv),
         # The URI that was sent, unless it is a long way round: it is kept for as long as the process.
         _encode(cwd.uri if params.cwd.startswith("/") or len(params.cwd) > _ABOUT_MOST else params.cwd),
@@ -137,7 +145,15 @@ def _request(params: StartParams, cwd: paths.PathUri, *, sandboxed: bool) -> Sta
     fingerprint = b""
     if params.idempotent:
         fingerprint = hashlib.blake2b(_encode(params), digest_size=16).digest()
-    return StartSummary(about, fingerprint, params.retain_bytes, sandboxed, params.window)
+    return StartSummary(
+        about,
+        fingerprint,
+        params.retain_bytes,
+        sandboxed,
+        params.window,
+        params.name or "",
+        params.auto_remove,
+    )
 
 
 def _shortened(argv: list[str]) -> bytes:

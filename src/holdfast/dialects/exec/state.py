@@ -16,18 +16,18 @@ from holdfast.value import value
 
 from .archive import Archive
 from .entries import ArchivedEntry, Entry, StartSummary
+from .expiry import Expiry
 from .notes import found_again
 from .scopes import (
-    Expiry,
     ProcessScope,
     Session,
-    Sessions,
     SessionSnapshot,
     SharedSnapshot,
     Tenant,
     Tenants,
     Written,
 )
+from .sessions import Sessions
 from .window import Retention, Window
 
 
@@ -169,6 +169,10 @@ class ExecState:
             return entry
         home, entry = session.tenant.find(session, name)
         return self._archive.restore(home, entry) if isinstance(entry, ArchivedEntry) else entry
+
+    def remove(self, home: ProcessScope, entry: Entry) -> None:
+        """Forget a process that has ended."""
+        self._archive.remove(home, entry)
 
     def closed(self, entry: Entry) -> None:
         assert isinstance(entry.home, ProcessScope)
@@ -329,7 +333,8 @@ class ExecState:
                 home.strays.keep(process)
             else:
                 process.forget(Leftovers.END)  # Nobody was to be served it any more.
-        for written, process in entries:
+        # The last one that gets an alias has it: those that still run come last.
+        for written, process in sorted(entries, key=lambda one: one[0].deadline or float("inf")):
             request = written.request
             entry = self._entry(home, written.name, process, request)
             home.settle(home.reserve(written.name, request), entry)

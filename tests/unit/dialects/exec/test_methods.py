@@ -87,6 +87,7 @@ def test_whatever_may_take_long_is_counted_or_bounded_by_itself() -> None:
         "fs/writeFile",
         "http/request",
         "initialize",
+        "process/find",
         "process/list",
         "process/read",
         "process/start",

@@ -83,6 +83,8 @@ CALLS: dict[str, Any] = {
     "environment/info": None,
     "environment/status": None,
     "process/list": None,
+    "process/find": {"name": "p"},
+    "process/remove": READ,
     "process/read": READ,
     "process/ack": {"processId": "p", "seq": 1, "release": True},
     "process/wait": READ,
@@ -137,12 +139,15 @@ async def result_of(name: str, *, ended: bool) -> Any:
     await scene.shake_hands()
     if name == "session/takeOver":
         return await ExecTalk(beside=scene).call(name, {"sessionId": scene.talk.session.key})
-    started = await scene.call("process/start", {**START, "idempotent": ended})
+    named = {"name": "n"} if ended else {}
+    started = await scene.call("process/start", {**START, **named, "idempotent": ended})
     if name == "process/start":
         return started
     if ended:
         process.exit_with(end=TIMEOUT)
         process.page = Page([Chunk(3, Stream.PTY, b"")], 4, TIMEOUT, closed=True, gap=Gap(1, 2, None))
+    if name == "process/remove":
+        process.exit_with(0)
     return await scene.call(name, CALLS[name])
 
 

@@ -7,7 +7,8 @@ import uuid
 import pytest
 
 from holdfast.config import SessionLimits
-from holdfast.dialects.exec.scopes import Session, Sessions
+from holdfast.dialects.exec.scopes import Session
+from holdfast.dialects.exec.sessions import Sessions
 from holdfast.errors import LimitReached, SessionBusy, SessionUnknown
 from tests.fakes.dialects import FakeClient
 from tests.fakes.exec_talk import a_tenant

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from holdfast.dialects.exec.scopes import Expiry
+from holdfast.dialects.exec.expiry import Expiry
 
 
 def test_nothing_is_due_before_its_time() -> None:
