@@ -11,6 +11,7 @@ from typing import Any
 from holdfast.client.process import RemoteProcess
 from holdfast.client.remote import RemoteBackend
 from holdfast.errors import HoldfastError, OutputGap
+from holdfast.place import Naming
 from tests.fakes.peer import FEATURES, Message, Peer, Talk, peer
 from tests.fakes.process import command
 from tests.fakes.recorder import Recorder
@@ -96,7 +97,7 @@ async def scene(
 ) -> AsyncIterator[Scene]:
     """A process that was just started."""
     async with peer() as server, far(server, *(features or FEATURES), **options) as (backend, talk):
-        starting = background(backend.start(command("x"), name="p", keep=keep))
+        starting = background(backend.start(command("x"), Naming(name="p", keep=keep)))
         asked = await talk.hear("process/start")
         talk.answer(asked, {"processId": "p", "pid": 7})
         process = await starting

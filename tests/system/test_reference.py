@@ -21,6 +21,7 @@ from holdfast.client.remote import RemoteBackend
 from holdfast.errors import Fault, FileFailed, SpawnFailed, Unsupported
 from holdfast.files import Purpose
 from holdfast.model import Kind, Limits, ProcessTerms, Size, WriteStatus
+from holdfast.place import Naming
 from tests.fakes.backends import REFERENCE, stranger
 from tests.fakes.faults import Fault as Break
 from tests.fakes.faults import Trouble, Way, bad_network
@@ -113,7 +114,7 @@ async def test_what_it_cannot_do_is_refused_by_name(backend: RemoteBackend) -> N
     with pytest.raises(Unsupported, match="limits"):
         await backend.start(sh("true", terms=ProcessTerms(limits=Limits(processes=1))))
     with pytest.raises(Unsupported, match="keep"):
-        await backend.start(command("true"), keep=True)
+        await backend.start(command("true"), Naming(keep=True))
     with pytest.raises(Unsupported, match="a list of processes"):
         await backend.list()
     await process.end()

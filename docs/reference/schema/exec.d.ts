@@ -17,6 +17,10 @@ export interface Calls {
   "process/start": { params: StartParams; result: StartResult };
   /** The processes that the client can ask for, those that are starting or ended included. */
   "process/list": { params?: Record<string, never> | null; result: ListResult };
+  /** Return the process with this name or identifier, or whose identifier alone begins like this. */
+  "process/find": { params: FindParams; result: ListedProcess };
+  /** Forget a process that has ended, with its output; its identifier and its name are free then. */
+  "process/remove": { params: RemoveProcessParams; result: Nothing };
   /** Return the output of a process, as far as it is kept. */
   "process/read": { params: ReadParams; result: ReadResult };
   /** Acknowledge output, so that a process with a window goes on; has no effect on any other process. */
@@ -184,6 +188,10 @@ export interface StartParams {
   window?: number | null;
   /** Let the process outlive the session: all clients of the principal reach it, none is notified. Default: `false`. */
   keep?: boolean;
+  /** What people call it, at most 200 characters: refused while another one runs under it, free once that has ended. `process/find` finds it by this. */
+  name?: string | null;
+  /** With `keep`: list it no more once its output has ended, and forget it 30 seconds later. Default: `false`. */
+  autoRemove?: boolean;
 }
 
 /** Labels that the client's own records use; we only check them. */
@@ -363,6 +371,15 @@ export interface ResourceLimits {
   processes?: number | null;
   /** Of each process. */
   openFiles?: number | null;
+}
+
+export interface FindParams {
+  /** Its name, its identifier, or at least 4 characters with which only its identifier begins. */
+  name: string;
+}
+
+export interface RemoveProcessParams {
+  processId: string;
 }
 
 export interface ReadParams {
@@ -696,6 +713,8 @@ export interface ListedProcess {
   retainedBytes: number;
   /** Told if it belongs to no client. */
   kept?: boolean;
+  /** What people call it, if it was given a name. */
+  name?: string;
 }
 
 /** How far a process is. A member equals its word, and prints as it. */
@@ -716,6 +735,9 @@ export interface Outcome {
 
 /** Why a process ended. */
 export type Kind = "exit" | "signal" | "timeout" | "idleTimeout" | "oom" | "outputLimit" | "cpuLimit" | "terminated" | "sandboxDenied" | "lost";
+
+/** `{}`. */
+export interface Nothing {}
 
 export interface ReadResult {
   /** What is kept, in order. */
@@ -782,9 +804,6 @@ export interface Usage {
   /** Of the largest of them. */
   maxRssBytes: number;
 }
-
-/** `{}`. */
-export interface Nothing {}
 
 export interface WaitResult {
   exited: boolean;

@@ -5,16 +5,23 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import os
-import time
 import weakref
 from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from typing import TYPE_CHECKING
 
-from holdfast.backend import Valve, Watch, Watcher
+from holdfast.aliases import LEAST_PREFIX, Aliases, coin, coin_identifier, complaint
 from holdfast.config import EngineLimits
 from holdfast.engine.local import LocalBackend
-from holdfast.errors import LimitReached, NameTaken, OutOfTurn, StillStarting, UnknownProcess
+from holdfast.errors import (
+    BadRequest,
+    LimitReached,
+    NameAmbiguous,
+    NameTaken,
+    OutOfTurn,
+    StillStarting,
+    UnknownProcess,
+)
 from holdfast.host.environ import Environment
 from holdfast.host.info import host_info, own_environment
 from holdfast.host.shim import ForkServer, compiled
@@ -22,23 +29,20 @@ from holdfast.host.spawn import Spawner
 from holdfast.model import (
     PLAIN,
     Chunk,
-    Ended,
     EnvironmentPolicy,
     Exit,
     HostInfo,
     Listing,
-    Page,
-    ProcessState,
-    Size,
     Spec,
     Stream,
-    WriteStatus,
 )
+from holdfast.place import UNNAMED, Naming
 from holdfast.value import replace
+
+from .embedded_process import EmbeddedProcess, listing_of
 
 if TYPE_CHECKING:
     from holdfast.backend import Http
-    from holdfast.engine.process import LocalProcess
     from holdfast.files import Files
     from holdfast.host.child import ShimChild
     from holdfast.host.outliving import Holding
@@ -54,9 +58,6 @@ _STOP = 5.0
 
 _STARTS = 0.5
 """Seconds that starts under way have then.  The engine cancels those that take longer."""
-
-_ARGV_MOST = 1024
-"""Characters of a command line in a listing."""
 
 
 class _OwnEnvironment(Environment):
@@ -131,114 +132,6 @@ class _Children:
                 spawner.close()
 
 
-class EmbeddedProcess:
-    """A process of the engine with a name.  Implements ``place.NamedProcess``."""
-
-    can_end_stdin = True
-
-    def __init__(
-        self, name: str, spec: Spec, process: LocalProcess, started: float, *, is_shared: bool
-    ) -> None:
-        self.name = name
-        self.spec = spec
-        self.process = process
-        self.started = started
-        self.is_shared = is_shared
-
-    @property
-    def pid(self) -> int:
-        return self.process.pid
-
-    @property
-    def exit(self) -> Exit | None:
-        return self.process.exit
-
-    @property
-    def exit_code(self) -> int | None:
-        return self.process.exit_code
-
-    @property
-    def closed(self) -> bool:
-        return self.process.closed
-
-    @property
-    def next_seq(self) -> int:
-        return self.process.next_seq
-
-    def watch(self, watcher: Watcher, valve: Valve | None = None) -> Watch:
-        return self.process.watch(watcher, valve)
-
-    async def read(self, *, after: int = 0, limit: int | None = None, wait: float = 0.0) -> Page:
-        return await self.process.read(after=after, limit=limit, wait=wait)
-
-    async def wait(self, seconds: float) -> Exit | None:
-        return await self.process.wait(seconds)
-
-    async def write(self, data: bytes, *, write_id: str | None = None) -> WriteStatus:
-        return await self.process.write(data, write_id=write_id)
-
-    async def close_stdin(self, *, write_id: str | None = None) -> WriteStatus:
-        return await self.process.close_stdin(write_id=write_id)
-
-    async def resize(self, size: Size) -> None:
-        await self.process.resize(size)
-
-    async def signal(self, number: int, *, tree: bool = False) -> None:
-        await self.process.signal(number, tree=tree)
-
-    async def end(self, *, grace: float = 0.0, by: str = "client") -> Ended:
-        return await self.process.end(grace=grace, by=by)
-
-    def release(self) -> None:
-        pass  # Only its watchers can hold it back.
-
-    def listing(self) -> Listing:
-        end = self.process.exit
-        return replace(
-            _listing(self.name, self.spec, self.started, is_shared=self.is_shared),
-            pid=self.process.pid,
-            state=_state(self.process),
-            exit_code=self.process.exit_code,
-            outcome=None if end is None else end.outcome,
-            next_seq=self.process.next_seq,
-            retained=self.process.retained(),
-        )
-
-
-def _state(process: LocalProcess) -> ProcessState:
-    if process.closed:
-        return ProcessState.CLOSED
-    return ProcessState.RUNNING if process.exit is None else ProcessState.EXITED
-
-
-def _listing(name: str, spec: Spec, started: float, *, is_shared: bool) -> Listing:
-    """Return the listing of a process that starts."""
-    return Listing(
-        name=name,
-        pid=None,
-        argv=_cut(spec.argv),
-        cwd=spec.cwd,
-        terminal=spec.terminal is not None,
-        started=started,
-        state=ProcessState.STARTING,
-        exit_code=None,
-        outcome=None,
-        next_seq=1,
-        retained=0,
-        kept=is_shared,
-    )
-
-
-def _cut(argv: Sequence[str]) -> Sequence[str]:
-    """Return a command line, cut to the length of a listing."""
-    length = 0
-    for index, argument in enumerate(argv):
-        length += len(argument)
-        if length > _ARGV_MOST:
-            return [*argv[:index], "..."]
-    return argv
-
-
 class _Closing:
     """Calls a function when a process has closed.  Implements ``backend.Watcher``."""
 
@@ -268,9 +161,9 @@ class Embedded:
     def __init__(self, *, processes: int | None = None, retained_bytes: int | None = None) -> None:
         """Must be called in a running event loop, which all methods belong to."""
         self._loop = asyncio.get_running_loop()
-        self._starting: dict[str, Listing] = {}
-        self._names: dict[str, EmbeddedProcess] = {}
-        self._number = 0
+        self._starting: dict[str, Listing] = {}  # By identifier, as all of these.
+        self._processes: dict[str, EmbeddedProcess] = {}
+        self._aliases = Aliases()
         self._closed = False
         self._settled = asyncio.Event()  # Set when a start has succeeded or failed.
         self._timers: dict[str, asyncio.TimerHandle] = {}
@@ -293,71 +186,127 @@ class Embedded:
 
     # Processes.
 
-    async def start(
-        self, spec: Spec, *, name: str | None = None, keep: bool = False, retain: int | None = None
-    ) -> EmbeddedProcess:
+    async def start(self, spec: Spec, naming: Naming = UNNAMED) -> EmbeddedProcess:
         self._check_open()
-        name = self._free_name() if name is None else name
-        if name in self._names or name in self._starting:
-            raise NameTaken(name)
+        if naming.idempotent and (found := await self._same(spec, naming)) is not None:
+            return found
+        about = self._reserve(spec, naming)
+        identifier, keep = about.identifier, naming.keep
         if spec.sandbox is not None:
             self._children.equip()
-        started = time.time()
-        self._starting[name] = _listing(name, spec, started, is_shared=keep)
         try:
             process = await self._backend.start(spec)
-        except LimitReached:
-            self._check_open()  # An engine that is closed reports a limit.
+        except BaseException as error:
+            self._aliases.release(identifier)
+            if isinstance(error, LimitReached):
+                self._check_open()  # An engine that is closed reports a limit.
             raise
         finally:
-            del self._starting[name]
+            del self._starting[identifier]
             self._settled.set()
         self._check_open()  # If not, ``aclose`` ends it with all others.
-        if retain is not None:
-            process.retain(retain)
-        named = EmbeddedProcess(name, spec, process, started, is_shared=keep)
+        if naming.retain is not None:
+            process.retain(naming.retain)
+        named = EmbeddedProcess(about, (spec, naming), process, partial(self._drop, identifier))
         # The last reference may go away in any thread.
         weakref.finalize(named, _soon, self._loop, process.forget).atexit = False
-        self._names[name] = named
-        process.watch(_Closing(partial(self._on_closed, name, keep=keep)))
+        self._processes[identifier] = named
+        self._aliases.settle(identifier)
+        process.watch(_Closing(partial(self._on_closed, identifier, keep=keep and not naming.auto_remove)))
         return named
 
     def _check_open(self) -> None:
         if self._closed:
             raise OutOfTurn("the host was closed")
 
+    async def _same(self, spec: Spec, naming: Naming) -> EmbeddedProcess | None:
+        """Return the process that the same request has started, or is about to."""
+        assert naming.name is not None
+        while naming.name in self._starting:
+            self._settled.clear()
+            await self._settled.wait()
+        found = self._processes.get(naming.name)
+        if found is not None and found.request != (spec, naming):
+            raise NameTaken(naming.name)
+        return found
+
+    def _reserve(self, spec: Spec, naming: Naming) -> Listing:
+        """Take a name and an identifier for a process."""
+        name = naming.name or self._free_name()
+        if (wrong := complaint(name)) is not None:
+            raise BadRequest(wrong, field="name")
+        if self._is_live(name):
+            raise NameTaken(name)
+        identifier = name if naming.idempotent else coin_identifier()
+        if identifier in self._processes or identifier in self._starting:
+            raise NameTaken(identifier)
+        self._aliases.reserve(name, identifier)
+        about = self._starting[identifier] = listing_of(name, identifier, spec, is_shared=naming.keep)
+        return about
+
     def _free_name(self) -> str:
-        while True:
-            self._number += 1
-            if (name := f"process-{self._number}") not in self._names and name not in self._starting:
-                return name
+        while self._is_live(name := coin()):
+            pass
+        return name
 
-    def _on_closed(self, name: str, *, keep: bool) -> None:
+    def _is_live(self, name: str) -> bool:
+        """Whether a process with this name is starting or has not ended."""
+        identifier = self._aliases.find(name)
+        found = None if identifier is None else self._processes.get(identifier)
+        return identifier in self._starting or (found is not None and found.process.running)
+
+    def _on_closed(self, identifier: str, *, keep: bool) -> None:
         if keep:
-            self._timers[name] = self._loop.call_later(_CLOSED, self._drop, name)
+            self._timers[identifier] = self._loop.call_later(_CLOSED, self._drop, identifier)
         else:
-            self._drop(name)
+            self._drop(identifier)
 
-    def _drop(self, name: str) -> None:
-        del self._names[name]
-        self._timers.pop(name, None)
+    def _drop(self, identifier: str) -> None:
+        """Forget a process, if that has not been done."""
+        self._processes.pop(identifier, None)
+        self._aliases.release(identifier)
+        if (timer := self._timers.pop(identifier, None)) is not None:
+            timer.cancel()
+
+    def _resolve(self, name: str) -> str:
+        """Return the identifier of the process that somebody calls so.
+
+        Raises:
+            UnknownProcess: There is none.
+            NameAmbiguous: Several identifiers begin like this.
+        """
+        if (identifier := self._aliases.find(name)) is not None:
+            return identifier
+        known = (*self._starting, *self._processes)
+        if name in known:
+            return name
+        found = [each for each in known if len(name) >= LEAST_PREFIX and each.startswith(name)]
+        if len(found) > 1:
+            raise NameAmbiguous(name)
+        if not found:
+            raise UnknownProcess(name)
+        return found[0]
 
     async def find(self, name: str) -> EmbeddedProcess:
-        if name in self._starting:
+        identifier = self._resolve(name)
+        if identifier in self._starting:
             raise StillStarting(name)
-        if name not in self._names:
-            raise UnknownProcess(name)
-        return self._names[name]
+        return self._processes[identifier]
+
+    async def describe(self, name: str) -> Listing:
+        identifier = self._resolve(name)
+        starting = self._starting.get(identifier)
+        return self._processes[identifier].listing() if starting is None else starting
 
     async def list(self) -> Sequence[Listing]:
-        listed = [*self._starting.values(), *(named.listing() for named in self._names.values())]
+        listed = [*self._starting.values(), *(named.listing() for named in self._processes.values())]
         return sorted(listed, key=lambda listing: listing.started)
 
     # The end.
 
     async def aclose(self) -> None:
         self._closed = True
-        live = [named.process for named in self._names.values() if not named.closed]
+        live = [named.process for named in self._processes.values() if not named.closed]
         for process in live:
             process.kill()
         # Readers and waiters get to see the end, unless it takes too long.
@@ -367,7 +316,7 @@ class Embedded:
                     await process.end()
         for timer in self._timers.values():
             timer.cancel()
-        self._names.clear()
+        self._processes.clear()
         # A start that is under way must not lose the engine in the middle.
         with contextlib.suppress(TimeoutError):
             async with asyncio.timeout(_STARTS):

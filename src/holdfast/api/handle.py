@@ -25,7 +25,7 @@ from .stdin import StdinWriter
 
 if TYPE_CHECKING:
     from holdfast.allowance import Allowance
-    from holdfast.backend import NamedProcess
+    from holdfast.place import NamedProcess
 
     from .host import Host
 
@@ -86,8 +86,16 @@ class Handle:
 
     @property
     def name(self) -> str:
-        """Its name on its host.  ``Host.attach`` finds the process by it."""
+        """What people call it on its host.  ``Host.attach`` finds the process by it.
+
+        Another process may have this name once this one has ended.
+        """
         return self._process.name
+
+    @property
+    def identifier(self) -> str:
+        """What no other process of its host is ever called.  ``Host.attach`` finds it by this, too."""
+        return self._process.identifier
 
     @property
     def pid(self) -> int | None:

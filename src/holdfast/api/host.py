@@ -15,13 +15,13 @@ from holdfast.errors import OutOfTurn
 from holdfast.model import EnvironmentPolicy, HostInfo, Limits, Listing, Size, Stream
 
 from .handle import Coding, Completed, Handle, run_to_end
-from .options import Options, Text, arguments, routes_of, spec_of
+from .options import Options, Text, arguments, naming_of, routes_of, spec_of
 
 if TYPE_CHECKING:
     from typing import Unpack
 
-    from holdfast.backend import Place
     from holdfast.files import Files
+    from holdfast.place import Place
     from holdfast.sandbox import Sandbox
 
 UNREAD = 256 * MIB
@@ -202,12 +202,14 @@ class Host:
         env_policy: EnvironmentPolicy | None = None,
         sandbox: Sandbox | None = None,
         arg0: str | None = None,
+        idempotent: bool = False,
+        auto_remove: bool = False,
     ) -> Handle:
         """Start a program, without a shell.  Cancelling leaves no process behind.
 
         Args:
             argv: The program and its arguments.  The program is looked up in ``PATH``.
-            name: The name of the process; by default the host chooses one.
+            name: What to call the process; by default a name is chosen.  Its end frees the name.
             keep: Let the process outlive this client.  ``attach`` finds it by its name, also in
                 another program.
             cwd: The working directory; by default that of the host.
@@ -226,10 +228,12 @@ class Host:
             env_policy: Which variables of the host it inherits; ``env`` is set over them.
             sandbox: What it may access; by default everything that the user of the host may.
             arg0: What it sees as its own name, instead of ``argv[0]``.
+            idempotent: Return what the same request has started before.  Needs ``name`` and ``keep``.
+            auto_remove: List it no more once it has ended, and forget it soon.  Needs ``keep``.
 
         Raises:
             SpawnFailed: It could not be started; the error says what is at fault.
-            NameTaken: There is a process with this name.
+            NameTaken: A process with this name runs.
             LimitReached: The host runs as many processes as it may.
         """
         options = Options(
@@ -251,10 +255,12 @@ class Host:
             env_policy=env_policy,
             sandbox=sandbox,
             arg0=arg0,
+            idempotent=idempotent,
+            auto_remove=auto_remove,
         )
         place, command, routes = self.place, arguments(argv), routes_of(options)
         spec = spec_of(command, options, cwd=self._cwd(place))
-        process = await place.start(spec, name=name, keep=keep, retain=retain)
+        process = await place.start(spec, naming_of(options))
         # No await between the start and the watch in ``Handle``, or events could be missed.
         writable = spec.stdin or spec.terminal is not None
         return Handle(
@@ -282,10 +288,13 @@ class Host:
         process down.
 
         Args:
+            name: Its name or its identifier, which may be shortened to what is unique.  Of several with
+                this name it is the one that runs, or else the last one.
             after: The number of output behind which reading begins, as far as output is kept.
 
         Raises:
             UnknownProcess: There is no process with this name.
+            NameAmbiguous: The identifiers of several processes begin like this.
         """
         process = await self.place.find(name)
         return Handle(process, [], _ANY, stdin=True, ours=False, after=after, unread=self._unread)
@@ -293,6 +302,15 @@ class Host:
     async def processes(self) -> Sequence[Listing]:
         """Return the processes that ``attach`` finds, the oldest first."""
         return await self.place.list()
+
+    async def remove(self, name: str) -> None:
+        """Forget a process that has ended, and its output; its name may be shortened as for ``attach``.
+
+        Raises:
+            UnknownProcess: There is no process with this name.
+            StillRunning: It has not ended.
+        """
+        await (await self.place.find(name)).remove()
 
     # Commands.
 

@@ -8,6 +8,7 @@ from subprocess import DEVNULL, PIPE, STDOUT
 from typing import TYPE_CHECKING, TypedDict
 
 from holdfast.model import PLAIN, EnvironmentPolicy, Inherit, Limits, ProcessTerms, Size, Spec, Stream
+from holdfast.place import Naming
 
 if TYPE_CHECKING:
     from holdfast.sandbox import Sandbox
@@ -40,6 +41,8 @@ class Options(TypedDict, total=False):
     env_policy: EnvironmentPolicy | None
     sandbox: Sandbox | None
     arg0: str | None
+    idempotent: bool
+    auto_remove: bool
 
 
 def arguments(argv: Sequence[Text]) -> list[str]:
@@ -85,6 +88,26 @@ def spec_of(argv: Sequence[str], options: Options, *, cwd: str) -> Spec:
         terms=terms_of(options),
         sandbox=options.get("sandbox"),
     )
+
+
+def naming_of(options: Options) -> Naming:
+    """Return how the process can be found.
+
+    Raises:
+        ValueError: An option needs another one.
+    """
+    naming = Naming(
+        name=options.get("name"),
+        keep=options.get("keep", False),
+        retain=options.get("retain"),
+        idempotent=options.get("idempotent", False),
+        auto_remove=options.get("auto_remove", False),
+    )
+    if naming.idempotent and not (naming.name and naming.keep):
+        raise ValueError("idempotent=True needs a name, and keep=True")
+    if naming.auto_remove and not naming.keep:
+        raise ValueError("auto_remove=True needs keep=True: other processes are forgotten anyway")
+    return naming
 
 
 def routes_of(options: Options) -> dict[Stream, Stream | None]:

@@ -157,6 +157,10 @@ class Host:
         """Return the processes that ``attach`` finds, the oldest first."""
         return self._call(self._host.processes())
 
+    def remove(self, name: str) -> None:
+        """Forget a process that has ended, and its output.  See ``holdfast.Host.remove``."""
+        self._call(self._host.remove(name))
+
     # Commands.
 
     @overload

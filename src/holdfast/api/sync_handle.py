@@ -129,6 +129,11 @@ class Handle:
         return self._handle.name
 
     @property
+    def identifier(self) -> str:
+        """What no other process of its host is ever called."""
+        return self._handle.identifier
+
+    @property
     def pid(self) -> int | None:
         return self._handle.pid
 

@@ -41,6 +41,7 @@ from holdfast.protocol.processes import (
     ACK,
     CLOSE_STDIN,
     READ,
+    REMOVE,
     RESIZE,
     SIGNAL,
     TERMINATE,
@@ -49,6 +50,7 @@ from holdfast.protocol.processes import (
     AckParams,
     CloseStdinParams,
     ReadParams,
+    RemoveProcessParams,
     ResizeParams,
     SignalName,
     SignalParams,
@@ -115,8 +117,9 @@ class RemoteProcess:
     def __init__(
         self,
         link: Link,
-        name: str,
+        identifier: str,
         *,
+        name: str | None = None,
         terminal: bool = False,
         seen: int = 0,
         window: int = 0,
@@ -126,13 +129,16 @@ class RemoteProcess:
     ) -> None:
         """
         Args:
+            identifier: What the server knows it by.
+            name: What people call it, if that is something else.
             seen: The last number that is no news.
             window: How far ahead of us the server goes; 0 if it does not wait for anybody.
             held: Of what all processes of the client may hold together: the window, if there is one.
             pulled: Whether output has to be asked for, because the process is not of our session.
             on_over: Called when nothing more can be told of this process.
         """
-        self.name = name
+        self.identifier = identifier
+        self.name = name or identifier
         self.pid: int | None = None
         self.exit: Exit | None = None
         self.closed = False
@@ -222,7 +228,7 @@ class RemoteProcess:
         # Those who were told may watch no longer, or have shut their valves.
         ask = cursor.ask(wanted=bool(self.watches) and self._can_tell())
         if ask is not None:
-            params = ReadParams(self.name, ask.after, ask.limit, ask.wait_ms)
+            params = ReadParams(self.identifier, ask.after, ask.limit, ask.wait_ms)
             self._link.ask(READ, params, self._on_page, within=self.within)
 
     def _can_tell(self) -> bool:
@@ -238,7 +244,7 @@ class RemoteProcess:
     def _acknowledge(self) -> None:
         number = self._cursor.acknowledge()
         if number is not None:
-            self._link.post(ACK, AckParams(self.name, number), within=self.within)
+            self._link.post(ACK, AckParams(self.identifier, number), within=self.within)
 
     def _tell(self, event: Event) -> None:
         if isinstance(event, Chunk):
@@ -339,7 +345,7 @@ class RemoteProcess:
         return "closeStdin" in self._link.features
 
     async def read(self, *, after: int = 0, limit: int | None = None, wait: float = 0.0) -> Page:
-        params = ReadParams(self.name, after, limit, int(wait * 1000) if wait > 0 else None)
+        params = ReadParams(self.identifier, after, limit, int(wait * 1000) if wait > 0 else None)
         return await self._ask(READ, params, events.read_page)
 
     async def wait(self, seconds: float) -> Exit | None:
@@ -350,7 +356,7 @@ class RemoteProcess:
             remaining = deadline - self._loop.time()
             if self._cursor.pulled and not self.watches:
                 milliseconds = max(0, min(int(remaining * 1000), PULL_MS))
-                found = await self._ask(WAIT, WaitParams(self.name, milliseconds), _itself)
+                found = await self._ask(WAIT, WaitParams(self.identifier, milliseconds), _itself)
                 if found.exited:
                     self.exit = events.read_wait(found)
             if self.exit is not None or remaining <= 0:
@@ -375,7 +381,7 @@ class RemoteProcess:
         return f"{self._nonce}.{next(self._write_ids)}"
 
     async def _write(self, data: bytes, key: str) -> WriteStatus:
-        params = WriteParams(self.name, base64.encode(data).decode(), key)
+        params = WriteParams(self.identifier, base64.encode(data).decode(), key)
         return await self._ask(WRITE, params, self._status)
 
     def _status(self, result: WriteResult) -> WriteStatus:
@@ -385,12 +391,12 @@ class RemoteProcess:
 
     async def close_stdin(self, *, write_id: str | None = None) -> WriteStatus:
         self._need("closeStdin", "the end of stdin")
-        params = CloseStdinParams(self.name, write_id or self._write_id())
+        params = CloseStdinParams(self.identifier, write_id or self._write_id())
         return await self._ask(CLOSE_STDIN, params, self._status)
 
     async def resize(self, size: Size) -> None:
         self._need("resize", "another size of a terminal")
-        params = ResizeParams(self.name, TerminalSize(size.rows, size.cols))
+        params = ResizeParams(self.identifier, TerminalSize(size.rows, size.cols))
         await self._ask(RESIZE, params, _itself)
 
     async def signal(self, number: int, *, tree: bool = False) -> None:
@@ -401,12 +407,12 @@ class RemoteProcess:
             return  # Not asked: once the server has forgotten it, the name may be another's.
         if word is not SignalName.INTERRUPT or tree:
             self._need("signals", f"the signal {word.value!r}")
-        params = SignalParams(self.name, word, tree or None)
+        params = SignalParams(self.identifier, word, tree or None)
         await self._ask(SIGNAL, params, _itself, repeat=False)
 
     async def end(self, *, grace: float = 0.0, by: str = "client") -> Ended:
         milliseconds = int(grace * 1000) if "grace" in self._link.features else None
-        answer = await self._ask(TERMINATE, TerminateParams(self.name, milliseconds), _itself)
+        answer = await self._ask(TERMINATE, TerminateParams(self.identifier, milliseconds), _itself)
         # It is over: whoever watches is told the rest, ready or not.
         self._delivery = Telling.HURRIED
         self._advance()
@@ -416,7 +422,11 @@ class RemoteProcess:
         """Let the process go on even if nobody reads its output.  Does not wait."""
         if self._cursor.window:
             self._cursor.window = 0
-            self._link.post(ACK, AckParams(self.name, release=True), within=self.within)
+            self._link.post(ACK, AckParams(self.identifier, release=True), within=self.within)
+
+    async def remove(self) -> None:
+        self._need("remove", "to forget a process")
+        await self._ask(REMOVE, RemoveProcessParams(self.identifier), _itself)
 
     def _need(self, feature: str, what: str) -> None:
         if feature not in self._link.features:

@@ -5,22 +5,32 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import sys
-import uuid
 from collections.abc import Callable, Iterator, Sequence
 from typing import TYPE_CHECKING, TypeVar
 
 import msgspec
 
+from holdfast.aliases import coin, coin_identifier
 from holdfast.allowance import Allowance
 from holdfast.config import MIB
 from holdfast.errors import BadRequest, LinkLost, NameTaken, ProcessLost, UnknownProcess, Unsupported
 from holdfast.model import Chunk, EnvironmentPolicy, HostInfo, Limits, Listing, ProcessTerms, Spec
+from holdfast.place import UNNAMED, Naming
 from holdfast.protocol import events
 from holdfast.protocol.paths import uri_of
-from holdfast.protocol.processes import LIST, ListedProcess, ProcessClosed, ProcessExited, ProcessOutput
+from holdfast.protocol.processes import (
+    FIND,
+    LIST,
+    FindParams,
+    ListedProcess,
+    ProcessClosed,
+    ProcessExited,
+    ProcessOutput,
+)
 from holdfast.protocol.session import host_info
 from holdfast.protocol.shapes import reader
 from holdfast.protocol.start import EnvPolicy, InheritMode, ResourceLimits, StartParams, TerminalSize
+from holdfast.value import replace
 
 from .address import parse
 from .calls import Within
@@ -37,6 +47,9 @@ T = TypeVar("T")
 
 WINDOW = 4 * MIB
 """Bytes that a server goes ahead of us: enough for a fast line of some distance, and what it keeps for us."""
+
+_COINED = 8
+"""Names that are tried for a process without one, before it goes by its identifier."""
 
 _GOODBYE_SECONDS = 5.0
 """How long the server may take to say what became of starts that were cancelled, before we leave anyway."""
@@ -126,31 +139,35 @@ class RemoteBackend:
             self._http = RemoteHttp(self._link)
         return self._http
 
-    async def start(
-        self, spec: Spec, *, name: str | None = None, keep: bool = False, retain: int | None = None
-    ) -> RemoteProcess:
+    async def start(self, spec: Spec, naming: Naming = UNNAMED) -> RemoteProcess:
         """Start a process.  Cancelling leaves none behind: see ``RemoteStart.pid``.
 
-        Args:
-            name: What it is called on the server; without one it is nothing that anybody will guess.
-            keep: Whether it outlives this client and can be found by others.
-            retain: Bytes of output to keep on the server, if not as many as it likes.
-
         Raises:
-            NameTaken: There is a process of that name.
+            NameTaken: A process of that name runs.
             Unsupported: The server cannot do something that was asked for.
         """
-        called = uuid.uuid4().hex if name is None else name
+        if naming.name is None and naming.keep and "names" in self._link.features:
+            for _ in range(_COINED):
+                with contextlib.suppress(NameTaken):
+                    return await self._start(spec, replace(naming, name=coin()))
+        return await self._start(spec, naming)
+
+    async def _start(self, spec: Spec, naming: Naming) -> RemoteProcess:
+        name, keep = naming.name, naming.keep
+        # A server that knows no names beside identifiers is given the name as the identifier.
+        is_identifier = name is not None and (naming.idempotent or "names" not in self._link.features)
+        called = name if name is not None and is_identifier else coin_identifier()
         if called in self._processes or called in self._leaving:
             raise NameTaken(called)
         has_window = "window" in self._link.features
         # What is kept is asked for piece by piece, and waits on the server.
         held = self._ahead.grant(self._window if has_window and not keep else 0)
         window = (self._window if keep else held.size) if has_window else 0
-        params = self._request(spec, called, keep=keep, retain=retain, window=window)
+        params = self._request(spec, called, naming, window=window)
         process = RemoteProcess(
             self._link,
             called,
+            name=name,
             terminal=spec.terminal is not None,
             window=window,
             held=held,
@@ -162,7 +179,9 @@ class RemoteBackend:
             self._processes[called] = process
             self._keys[events.key_of(called)] = process
         before = self._link.connections
-        start = RemoteStart(self._link, params, named=name is not None, leaving=self._leaving)
+        start = RemoteStart(
+            self._link, params, named=is_identifier, idempotent=naming.idempotent, leaving=self._leaving
+        )
         try:
             process.pid = await start.pid()
         except BaseException:
@@ -176,26 +195,40 @@ class RemoteBackend:
         return process
 
     async def find(self, name: str) -> RemoteProcess:
-        """A process by its name: one of ours, or one that is kept for everybody.
+        """A process by its name or identifier: one of ours, or one that is kept for everybody.
 
         Raises:
             UnknownProcess: There is none.
+            NameAmbiguous: Several identifiers begin with it.
         """
         if name in self._processes:
             return self._processes[name]
-        for listed in await self._list(lambda listed: listed):
-            if listed.process_id == name:
-                process = RemoteProcess(
-                    self._link,
-                    name,
-                    terminal=listed.tty,
-                    seen=listed.next_seq - 1,
-                    held=self._ahead.grant(0),
-                    pulled=True,
-                )
-                process.pid = listed.pid
-                process.within = Within.ANY if listed.kept else Within.OWN
-                return process
+        listed = await self._find(name, lambda listed: listed)
+        if listed.process_id in self._processes:
+            return self._processes[listed.process_id]
+        process = RemoteProcess(
+            self._link,
+            listed.process_id,
+            name=listed.name or None,
+            terminal=listed.tty,
+            seen=listed.next_seq - 1,
+            held=self._ahead.grant(0),
+            pulled=True,
+        )
+        process.pid = listed.pid
+        process.within = Within.ANY if listed.kept else Within.OWN
+        return process
+
+    async def describe(self, name: str) -> Listing:
+        """What a list says of the process that ``find`` finds."""
+        return await self._find(name, events.read_listing)
+
+    async def _find(self, name: str, read: Callable[[ListedProcess], T]) -> T:
+        if "names" in self._link.features:
+            return await self._link.call(FIND, FindParams(name), read)
+        for process_id, found in await self._list(lambda listed: (listed.process_id, read(listed))):
+            if process_id == name:
+                return found
         raise UnknownProcess(name)
 
     async def list(self) -> Sequence[Listing]:
@@ -222,9 +255,9 @@ class RemoteBackend:
 
     # What is asked for.
 
-    def _request(self, spec: Spec, name: str, *, keep: bool, retain: int | None, window: int) -> StartParams:
+    def _request(self, spec: Spec, identifier: str, naming: Naming, *, window: int) -> StartParams:
         features, terms = self._link.features, spec.terms
-        for feature in _extensions(terms, retain, keep=keep):
+        for feature in _extensions(terms, naming):
             if feature not in features:
                 raise Unsupported(f"`{feature}`")
         context = None
@@ -238,7 +271,7 @@ class RemoteBackend:
             size = TerminalSize(spec.terminal.rows, spec.terminal.cols)
         try:
             return StartParams(
-                process_id=name,
+                process_id=identifier,
                 argv=list(spec.argv),
                 cwd=uri_of(spec.cwd),
                 env={key: value for key, value in spec.env.items() if value is not None},
@@ -253,12 +286,14 @@ class RemoteBackend:
                 grace_ms=_milliseconds(terms.grace or None),
                 # Who waits for output can leave off by himself.
                 drain_ms=_milliseconds(terms.drain) if "drain" in features else None,
-                retain_bytes=retain,
+                retain_bytes=naming.retain,
                 output_bytes_limit=terms.output,
                 limits=None if terms.limits == Limits() else _limits(terms.limits),
                 idempotent="idempotentStart" in features,
                 window=window or None,
-                keep=keep,
+                keep=naming.keep,
+                name=naming.name if "names" in features else None,
+                auto_remove=naming.auto_remove,
             )
         except ValueError as error:
             raise BadRequest(f"a number is larger than the protocol has room for: {error}") from None
@@ -325,9 +360,9 @@ class RemoteBackend:
 
     def _closed(self, process: RemoteProcess) -> None:
         self._shared.discard(process)
-        if self._processes.get(process.name) is process:
-            del self._processes[process.name]
-            del self._keys[events.key_of(process.name)]
+        if self._processes.get(process.identifier) is process:
+            del self._processes[process.identifier]
+            del self._keys[events.key_of(process.identifier)]
 
 
 def _chunk(output: ProcessOutput) -> Chunk:
@@ -337,7 +372,7 @@ def _chunk(output: ProcessOutput) -> Chunk:
         raise msgspec.DecodeError(str(error)) from None
 
 
-def _extensions(terms: ProcessTerms, retain: int | None, *, keep: bool) -> Iterator[str]:
+def _extensions(terms: ProcessTerms, naming: Naming) -> Iterator[str]:
     """The features of a server without which what was asked for cannot be had."""
     wishes = {
         "timeout": terms.timeout is not None,
@@ -345,8 +380,10 @@ def _extensions(terms: ProcessTerms, retain: int | None, *, keep: bool) -> Itera
         "grace": bool(terms.grace),
         "outputLimit": terms.output is not None,
         "limits": terms.limits != Limits(),
-        "retainBytes": retain is not None,
-        "keep": keep,
+        "retainBytes": naming.retain is not None,
+        "keep": naming.keep,
+        "autoRemove": naming.auto_remove,
+        "idempotentStart": naming.idempotent,
     }
     return (feature for feature, wished in wishes.items() if wished)
 

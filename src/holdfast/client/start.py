@@ -36,12 +36,19 @@ class RemoteStart:
     """One request for a process."""
 
     def __init__(
-        self, link: Link, params: StartParams, *, named: bool, leaving: dict[str, RemoteStart]
+        self,
+        link: Link,
+        params: StartParams,
+        *,
+        named: bool,
+        idempotent: bool = False,
+        leaving: dict[str, RemoteStart],
     ) -> None:
         """
         Args:
             params: Of ``process/start``.
-            named: Whether others can know the name; if not, whoever has it is ours.
+            named: Whether others can know the identifier; if not, whoever has it is ours.
+            idempotent: Whether the process may be one that the same request has started before.
             leaving: The starts that are being taken back, by name; this one enters itself there.
         """
         self._link = link
@@ -49,6 +56,7 @@ class RemoteStart:
         self._name = params.process_id
         self.is_shared = params.keep
         self._named = named
+        self._idempotent = idempotent
         self._leaving = leaving
         self._loop = asyncio.get_running_loop()
         self._answered: asyncio.Future[None] = self._loop.create_future()
@@ -95,7 +103,8 @@ class RemoteStart:
             # A server that does not tell what was at fault.
             program = next(iter(self._params.argv), "")
             raise SpawnFailed(Fault.PROGRAM, program, os.strerror(answer.number), number=answer.number)
-        if isinstance(answer, NameTaken) and self._resent and not self._named:
+        is_taken = isinstance(answer, NameTaken) and answer.name == self._name
+        if is_taken and self._resent and not self._named:
             return None  # A server that cannot be asked twice has been, and nobody else knows the name.
         if isinstance(answer, HoldfastError):
             raise answer
@@ -103,7 +112,7 @@ class RemoteStart:
             result = START.read(answer)
         except msgspec.DecodeError as error:
             raise LinkLost(f"the server's answer to process/start makes no sense: {error}") from error
-        if result.existing and not self._resent:
+        if result.existing and not self._resent and not self._idempotent:
             raise NameTaken(self._name)
         return result.pid or None
 

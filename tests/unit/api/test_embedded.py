@@ -9,10 +9,12 @@ from pathlib import Path
 
 import pytest
 
-from holdfast.api.embedded import Embedded, EmbeddedProcess
+from holdfast.api.embedded import Embedded
+from holdfast.api.embedded_process import EmbeddedProcess
 from holdfast.api.options import spec_of
 from holdfast.errors import NameTaken, OutOfTurn, StillStarting, UnknownProcess
 from holdfast.model import Limits, ProcessTerms, Spec
+from holdfast.place import Naming
 from holdfast.sandbox import Access, Sandbox, SandboxEntry
 from tests.fakes.gate import Gate, SlowProgram
 from tests.fakes.process import PATIENCE, eventually, nothing_left, open_files
@@ -43,7 +45,7 @@ async def place() -> AsyncIterator[Embedded]:
 
 
 async def test_a_process_is_what_the_engine_has(place: Embedded, gate: Gate) -> None:
-    process = await place.start(sh(f"{gate.shell}; echo a; exit 3"), name="p")
+    process = await place.start(sh(f"{gate.shell}; echo a; exit 3"), Naming(name="p"))
     recorder = record(process)
     assert (process.name, process.exit, process.exit_code, process.closed) == ("p", None, None, False)
     assert await process.wait(0) is None
@@ -55,13 +57,14 @@ async def test_a_process_is_what_the_engine_has(place: Embedded, gate: Gate) -> 
     assert process.exit == await process.wait(1)
 
 
-async def test_names_are_given_and_given_back(place: Embedded) -> None:
-    first = await place.start(sh("true"))
+async def test_names_are_given_and_given_back(place: Embedded, gate: Gate) -> None:
+    first = await place.start(sh(gate.shell))
     with pytest.raises(NameTaken):
-        await place.start(sh("true"), name=first.name)
+        await place.start(sh("true"), Naming(name=first.name))
+    gate.open()
     await finished(first)
 
-    again = await place.start(sh("true"), name=first.name)
+    again = await place.start(sh("true"), Naming(name=first.name))
     other = await place.start(sh("true"))
 
     assert again.name == first.name
@@ -75,7 +78,7 @@ async def test_names_are_given_and_given_back(place: Embedded) -> None:
 async def test_a_name_that_cannot_be_started_is_free(place: Embedded) -> None:
     for _ in range(2):
         with pytest.raises(Exception, match="nowhere"):
-            await place.start(spec_of(["/nowhere"], {}, cwd="/"), name="p")
+            await place.start(spec_of(["/nowhere"], {}, cwd="/"), Naming(name="p"))
 
     assert await place.list() == []
 
@@ -84,12 +87,12 @@ async def test_a_process_that_starts_is_not_found_yet(place: Embedded, tmp_path:
     slow = SlowProgram("/bin/true", tmp_path)
     try:
         async with asyncio.TaskGroup() as group:
-            starting = group.create_task(place.start(spec_of([slow.path], {}, cwd="/"), name="p"))
+            starting = group.create_task(place.start(spec_of([slow.path], {}, cwd="/"), Naming(name="p")))
             await slow.reached()
             with pytest.raises(StillStarting):
                 await place.find("p")
             with pytest.raises(NameTaken):
-                await place.start(sh("true"), name="p")
+                await place.start(sh("true"), Naming(name="p"))
             (listed,) = await place.list()
             assert (listed.name, listed.state, listed.pid) == ("p", "starting", None)
             slow.release()
@@ -118,14 +121,14 @@ async def test_output_stays_as_long_as_somebody_holds_the_process(place: Embedde
 
 async def test_a_kept_process_is_found_for_a_while(place: Embedded, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("holdfast.api.embedded._CLOSED", 0.01)
-    process = await place.start(sh("true"), name="p", keep=True)
+    process = await place.start(sh("true"), Naming(name="p", keep=True))
     recorder = record(process)
     await recorder.until("closed")
 
     assert (await place.find("p")) is process
     (listed,) = await place.list()
     assert (listed.state, listed.exit_code, listed.kept) == ("closed", 0, True)
-    await eventually(lambda: not place._names)
+    await eventually(lambda: not place._processes)
 
 
 async def test_a_long_command_is_listed_in_part(place: Embedded, gate: Gate) -> None:

@@ -10,11 +10,13 @@ from subprocess import PIPE
 import pytest
 
 import holdfast
-from holdfast.api.embedded import Embedded, EmbeddedProcess
+from holdfast.api.embedded import Embedded
+from holdfast.api.embedded_process import EmbeddedProcess
 from holdfast.api.handle import Handle, returncode
 from holdfast.api.options import spec_of
 from holdfast.errors import Forbidden
 from holdfast.model import Exit, Kind, Outcome, Stream, WriteStatus
+from holdfast.place import Naming
 from tests.fakes.gate import Gate
 from tests.fakes.process import PATIENCE, eventually
 
@@ -23,7 +25,7 @@ ROUTES: dict[Stream, Stream | None] = {Stream.STDOUT: Stream.STDOUT, Stream.STDE
 
 async def test_a_handle_shows_what_it_is(gate: Gate) -> None:
     place = Embedded()
-    process = await place.start(spec_of(["sh", "-c", gate.shell], {}, cwd="/"), name="shown")
+    process = await place.start(spec_of(["sh", "-c", gate.shell], {}, cwd="/"), Naming(name="shown"))
     handle = Handle(process, ["sh"], ROUTES, stdin=False)
 
     assert repr(handle) == f"<Handle 'shown' pid {process.pid}, running>"

@@ -10,7 +10,7 @@ from subprocess import DEVNULL, PIPE
 import pytest
 
 import holdfast
-from holdfast.api.embedded import EmbeddedProcess
+from holdfast.api.embedded_process import EmbeddedProcess
 from holdfast.api.handle import Coding
 from holdfast.errors import Forbidden
 from holdfast.model import Ended, WriteStatus

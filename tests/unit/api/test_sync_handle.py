@@ -9,7 +9,7 @@ from collections.abc import Iterator
 import pytest
 
 from holdfast import DEVNULL, PIPE, Kind, Outcome, Size, Stream, TimedOut, sync
-from holdfast.api.embedded import EmbeddedProcess
+from holdfast.api.embedded_process import EmbeddedProcess
 from holdfast.errors import Forbidden
 from holdfast.model import WriteStatus
 from tests.fakes.process import nothing_left_open

@@ -9,6 +9,7 @@ import pytest
 from holdfast.allowance import Allowance
 from holdfast.backend import Valve
 from holdfast.model import Chunk
+from holdfast.place import Naming
 from tests.fakes.following import Witness, chunk, page, scene
 from tests.fakes.peer import FEATURES
 from tests.fakes.process import command
@@ -29,7 +30,7 @@ async def test_nothing_is_told_before_the_caller_had_a_chance_to_watch() -> None
         witness = Witness()
 
         async def start() -> None:
-            (await s.backend.start(command("y"), name="q")).watch(witness)
+            (await s.backend.start(command("y"), Naming(name="q"))).watch(witness)
 
         starting = background(start())
         asked = await s.talk.hear("process/start")

@@ -20,6 +20,7 @@ from holdfast.errors import (
     Unsupported,
 )
 from holdfast.model import EnvironmentPolicy, Inherit, Limits, ProcessTerms, Size, Spec
+from holdfast.place import Naming
 from holdfast.sandbox import Sandbox
 from tests.fakes.following import Witness, chunk, page, scene
 from tests.fakes.peer import FEATURES, Message, Talk, info, peer
@@ -61,7 +62,7 @@ def spec(**more: Any) -> Spec:
 
 
 async def asked_for(backend: RemoteBackend, talk: Talk, wanted: Spec, **options: Any) -> Message:
-    starting = background(backend.start(wanted, **options))
+    starting = background(backend.start(wanted, Naming(**options)))
     asked = await talk.hear("process/start")
     talk.answer(asked, {"processId": asked["params"]["processId"], "pid": 3})
     assert (await starting).pid == 3
@@ -151,13 +152,13 @@ async def test_what_a_server_cannot_do_is_never_left_out_silently(wanted: Proces
         with pytest.raises(Unsupported):
             await backend.start(spec(terms=wanted))
         with pytest.raises(Unsupported):
-            await backend.start(spec(), keep=True)
+            await backend.start(spec(), Naming(keep=True))
 
 
 async def test_bytes_that_are_no_text_cannot_be_told() -> None:
     async with peer() as server, far(server) as (backend, _):
         with pytest.raises(BadRequest):
-            await backend.start(spec(argv=("\udcff",)), name="p")
+            await backend.start(spec(argv=("\udcff",)), Naming(name="p"))
 
         assert not backend._processes
 
@@ -180,8 +181,8 @@ async def test_names_are_made_up_if_there_are_none() -> None:
 async def test_a_name_that_is_taken_is_refused() -> None:
     async with scene() as s:
         with pytest.raises(NameTaken):
-            await s.backend.start(command("x"), name="p")
-        starting = background(s.backend.start(command("x"), name="q"))
+            await s.backend.start(command("x"), Naming(name="p"))
+        starting = background(s.backend.start(command("x"), Naming(name="q")))
         s.talk.refuse(await s.talk.hear("process/start"), -32600, "process q already exists")
         with pytest.raises(NameTaken):
             await starting
@@ -203,7 +204,7 @@ async def test_a_start_that_failed_says_why() -> None:
 
 async def test_a_start_over_a_break_is_asked_for_again() -> None:
     async with peer() as server, far(server) as (backend, talk):
-        starting = background(backend.start(spec(), name="p"))
+        starting = background(backend.start(spec(), Naming(name="p")))
         first = await talk.hear("process/start")
         talk.abort()
         again = await server.welcome()

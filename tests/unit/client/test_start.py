@@ -11,6 +11,7 @@ import pytest
 from holdfast.client.process import RemoteProcess
 from holdfast.client.remote import RemoteBackend
 from holdfast.errors import LinkLost, NameTaken, OutcomeUnknown
+from holdfast.place import Naming
 from tests.fakes.peer import FEATURES, Message, Peer, Talk, peer
 from tests.fakes.process import command
 from tests.fakes.remote import background, far
@@ -43,7 +44,7 @@ class Scene:
 
     async def start(self, *, name: str | None = "web", keep: bool = False) -> asyncio.Task[RemoteProcess]:
         """Begin a start; returns when the server has been asked."""
-        self.starting = background(self.backend.start(command("x"), name=name, keep=keep))
+        self.starting = background(self.backend.start(command("x"), Naming(name=name, keep=keep)))
         self.asked = await self.talk.hear("process/start")
         return self.starting
 
@@ -119,7 +120,7 @@ async def test_what_is_asked_without_a_connection_is_asked_once() -> None:
     async with scene() as s:
         s.talk.abort()
         s.talk = await s.server.accept()
-        starting = background(s.backend.start(command("x"), name="web"))
+        starting = background(s.backend.start(command("x"), Naming(name="web")))
         await asyncio.sleep(0)
         await s.talk.shake_hands("s1", *KEEPS)
         s.asked = await s.talk.hear("process/start")
@@ -156,7 +157,7 @@ async def test_what_was_never_sent_is_not_sent_later() -> None:
     async with scene() as s:
         s.talk.abort()
         s.talk = await s.server.accept()
-        s.starting = background(s.backend.start(command("x"), name="web"))
+        s.starting = background(s.backend.start(command("x"), Naming(name="web")))
         await asyncio.sleep(0)
         await s.cancel()
         await s.talk.shake_hands("s1", *KEEPS)
@@ -167,7 +168,7 @@ async def test_what_was_never_sent_is_not_sent_later() -> None:
 
 async def test_a_start_that_waits_for_room_has_nothing_to_take_back() -> None:
     async with scene() as s:
-        s.starting = background(s.backend.start(command("x"), name="web"))
+        s.starting = background(s.backend.start(command("x"), Naming(name="web")))
         s.starting.cancel()  # Before its first step.
         with pytest.raises(asyncio.CancelledError):
             await s.starting
@@ -224,7 +225,7 @@ async def test_until_it_is_known_what_became_of_it_the_name_is_taken() -> None:
         await s.start()
         await s.cancel()
         with pytest.raises(NameTaken):
-            await s.backend.start(command("x"), name="web")
+            await s.backend.start(command("x"), Naming(name="web"))
         s.talk.refuse(s.asked, -32600, "process web already exists")
         await s.nothing_was_asked()
 

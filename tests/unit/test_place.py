@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from holdfast.api.embedded import Embedded, EmbeddedProcess
-from holdfast.backend import NamedProcess, Place
+from holdfast.api.embedded import Embedded
+from holdfast.api.embedded_process import EmbeddedProcess
 from holdfast.client.process import RemoteProcess
 from holdfast.client.remote import RemoteBackend
+from holdfast.place import NamedProcess, Place
 
 
 def test_the_engine_in_this_program_is_a_place() -> None:
@@ -13,13 +14,13 @@ def test_the_engine_in_this_program_is_a_place() -> None:
     place: type[Place] = Embedded
     process: type[NamedProcess] = EmbeddedProcess
 
-    assert {"start", "find", "list", "aclose"} <= set(dir(place))
-    assert {"watch", "read", "wait", "write"} <= set(dir(process))
+    assert {"start", "find", "describe", "list", "aclose"} <= set(dir(place))
+    assert {"watch", "read", "wait", "write", "remove"} <= set(dir(process))
 
 
 def test_a_server_is_a_place() -> None:
     place: type[Place] = RemoteBackend
     process: type[NamedProcess] = RemoteProcess
 
-    assert {"start", "find", "list", "aclose"} <= set(dir(place))
-    assert {"watch", "read", "wait", "write"} <= set(dir(process))
+    assert {"start", "find", "describe", "list", "aclose"} <= set(dir(place))
+    assert {"watch", "read", "wait", "write", "remove"} <= set(dir(process))

@@ -1,0 +1,86 @@
+"""The interface of places whose processes have names: the engine in this program, or a server.
+
+The library stands on this, and knows no other difference between near and far.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Protocol
+
+from .backend import Backend, Process
+from .model import Listing, Spec
+from .value import value
+
+
+@value
+class Naming:
+    """How a process can be found at its place, and for how long."""
+
+    name: str | None = None
+    """What people call it; by default the place chooses something."""
+    keep: bool = False
+    """Whether it outlives its client, and can be found for a while after its end."""
+    retain: int | None = None
+    """Bytes of output to keep for later readers."""
+    idempotent: bool = False
+    """Whether the process may be one that the same request has started before under this name."""
+    auto_remove: bool = False
+    """Whether it is in no list once it has ended."""
+
+
+UNNAMED = Naming()
+
+
+class NamedProcess(Process, Protocol):
+    """A process that can be found by its name, and by its identifier."""
+
+    @property
+    def name(self) -> str:
+        """What people call it.  Another process may have this name once it has ended."""
+
+    @property
+    def identifier(self) -> str:
+        """What no other process at its place is ever called."""
+
+    @property
+    def can_end_stdin(self) -> bool:
+        """Whether its stdin can be closed; servers of other makers may not support it."""
+
+    def release(self) -> None:
+        """Let the process go on even if nobody reads its output.  Does not wait."""
+
+    async def remove(self) -> None:
+        """Forget the process, which has ended, and its output.
+
+        Raises:
+            StillRunning: It has not ended.
+        """
+
+
+class Place(Backend, Protocol):
+    """A backend whose processes have names: the engine in this program, or a server."""
+
+    async def start(self, spec: Spec, naming: Naming = UNNAMED) -> NamedProcess:
+        """Start a process, as ``Backend.start`` does.
+
+        Raises:
+            NameTaken: A process with this name runs.
+        """
+
+    async def find(self, name: str) -> NamedProcess:
+        """Return the process with this name; of several, the one that runs, or was started last.
+
+        Args:
+            name: Its name, its identifier, or the beginning that no other identifier has.
+
+        Raises:
+            UnknownProcess: There is none.
+            NameAmbiguous: Several identifiers begin like this.
+        """
+
+    async def describe(self, name: str) -> Listing:
+        """Return what ``list`` says of the process that ``find`` finds."""
+
+    async def list(self) -> Sequence[Listing]:
+        """Return the processes that can be found, the oldest first."""
