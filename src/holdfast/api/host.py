@@ -262,15 +262,9 @@ class Host:
         spec = spec_of(command, options, cwd=self._cwd(place))
         process = await place.start(spec, naming_of(options))
         # No await between the start and the watch in ``Handle``, or events could be missed.
-        writable = spec.stdin or spec.terminal is not None
+        writable, piped = spec.stdin or spec.terminal is not None, spec.stdin
         return Handle(
-            process,
-            command,
-            routes,
-            stdin=writable,
-            piped=spec.stdin,
-            ours=not keep,
-            unread=self._unread,
+            process, command, routes, stdin=writable, piped=piped, ours=not keep, unread=self._unread
         )
 
     async def create_subprocess_exec(self, program: Text, *args: Text, **options: Unpack[Options]) -> Handle:
