@@ -101,8 +101,17 @@ def explain(error: e.HoldfastError, *, url: str | None = None) -> Failure:
             return Failure(f"no process named {name!r}; 'holdfast ps -a' shows those that there are")
         case e.NameTaken(name=name):
             return Failure(
-                f"a process named {name!r} exists already; take another --name,"
-                f" or end that one with '{command('kill', name)}'"
+                f"the name {name!r} is taken: '{command('attach', name)}' follows its process,"
+                f" '{command('kill', name)}' ends it, --replace does that before this start"
+            )
+        case e.NameAmbiguous(name=name):
+            return Failure(
+                f"the identifiers of several processes begin with {name!r};"
+                " write more of it, as 'holdfast ps -a --no-trunc' shows it"
+            )
+        case e.StillRunning(name=name):
+            return Failure(
+                f"process {name!r} still runs; end it first with '{command('kill', name)}', or use rm -f"
             )
         case e.NoTerminal():
             return Failure("the process has no terminal; start it with -t to give it one")

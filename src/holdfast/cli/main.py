@@ -58,6 +58,10 @@ COMMANDS = {
         "processes:kill",
         "end processes and everything they have started",
     ),
+    "rm": Command("process_options:configure_remove", "removal:remove", "forget processes that have ended"),
+    "prune": Command(
+        "process_options:configure_prune", "removal:prune", "forget every process that has ended"
+    ),
     "signal": Command(
         "process_options:configure_signal", "processes:send_signal", "send a signal to a process"
     ),

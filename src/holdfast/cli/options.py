@@ -100,9 +100,13 @@ def wants_json(arguments: argparse.Namespace) -> bool:
 def add_names(parser: argparse.ArgumentParser, *, several: bool) -> None:
     """Add the argument that names one process, or several."""
     if several:
-        parser.add_argument("names", metavar="NAME", nargs="+", help="names of processes, as ps shows them")
+        parser.add_argument(
+            "names", metavar="NAME", nargs="+", help="names or identifiers of processes, as ps shows them"
+        )
     else:
-        parser.add_argument("name", metavar="NAME", help="the name of a process, as ps shows it")
+        parser.add_argument(
+            "name", metavar="NAME", help="the name or identifier of a process, as ps shows it"
+        )
 
 
 def add_detach_keys(parser: argparse.ArgumentParser) -> None:

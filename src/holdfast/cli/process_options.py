@@ -69,8 +69,10 @@ def configure_ps(parser: Parser) -> None:
         "them as they are."
     )
     parser.add_argument("-a", "--all", action="store_true", help="also those that have ended")
-    parser.add_argument("--no-trunc", action="store_true", help="show names and command lines whole")
-    add_quiet(parser, "only names")
+    parser.add_argument(
+        "--no-trunc", action="store_true", help="show names, identifiers and command lines whole"
+    )
+    add_quiet(parser, "only names, or the identifier of one whose name means another by now")
     add_output(parser)
     add_server(parser)
 
@@ -95,6 +97,34 @@ def configure_kill(parser: Parser) -> None:
         "Returns when they are gone."
     )
     add_names(parser, several=True)
+    _add_grace(parser)
+    add_output(parser)
+    add_quiet(parser, "print nothing")
+    add_server(parser)
+
+
+def configure_remove(parser: Parser) -> None:
+    """Add the options of ``rm``."""
+    parser.description = (
+        "Forget processes that have ended, and what they said.  Nothing of them is in ps -a any more."
+    )
+    add_names(parser, several=True)
+    parser.add_argument("-f", "--force", action="store_true", help="end those that run, as kill does")
+    _add_grace(parser)
+    add_output(parser)
+    add_quiet(parser, "print nothing")
+    add_server(parser)
+
+
+def configure_prune(parser: Parser) -> None:
+    """Add the options of ``prune``."""
+    parser.description = "Forget every process of a server that has ended.  What runs is left alone."
+    add_output(parser)
+    add_quiet(parser, "print nothing")
+    add_server(parser)
+
+
+def _add_grace(parser: Parser) -> None:
     parser.add_argument(
         "--grace",
         metavar="TIME",
@@ -102,9 +132,6 @@ def configure_kill(parser: Parser) -> None:
         default=_GRACE,
         help="the time they have to end by themselves; 0 for none (default: 5s)",
     )
-    add_output(parser)
-    add_quiet(parser, "print nothing")
-    add_server(parser)
 
 
 def configure_signal(parser: Parser) -> None:
@@ -187,9 +214,19 @@ def configure_run(parser: Parser) -> None:
     """Add the options of ``run``."""
     parser.description = (
         "Run a program and be its terminal: its output is ours, its exit code too.  With a server the\n"
-        "process is kept: it outlives this command, and ps, attach, logs and wait find it by its name."
+        "process is kept: it outlives this command, and ps, attach, logs and wait find it by its name.\n"
+        "One that was followed to its end is forgotten then."
     )
     parser.add_argument("-d", "--detach", action="store_true", help="start it, print its name and leave")
+    parser.add_argument("--rm", action="store_true", help="have it in no list once it has ended")
+    parser.add_argument(
+        "--replace", action="store_true", help="end the process that has its --name, if one runs"
+    )
+    parser.add_argument(
+        "--idempotent",
+        action="store_true",
+        help="follow the process that the same command line has started under this --name, if there is one",
+    )
     _configure(parser)
 
 
@@ -198,7 +235,7 @@ def configure_exec(parser: Parser) -> None:
     parser.description = (
         "Run a program and be its terminal, as run does.  On a server it ends with this command, as with ssh."
     )
-    parser.set_defaults(detach=False)
+    parser.set_defaults(detach=False, rm=False, replace=False, idempotent=False)
     _configure(parser)
 
 
@@ -216,7 +253,7 @@ def _configure(parser: Parser) -> None:
         help="pass on standard input also if it is a terminal; pipes and files are always passed on",
     )
     parser.add_argument("-t", "--tty", action="store_true", help="give it a terminal")
-    parser.add_argument("--name", metavar="NAME", help="what to call it (default: a name that is free)")
+    parser.add_argument("--name", metavar="NAME", help="what to call it (default: such as brisk-otter)")
     parser.add_argument("-w", "--workdir", metavar="DIR", help="the directory to run it in")
     parser.add_argument(
         "-e",

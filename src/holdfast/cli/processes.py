@@ -32,7 +32,7 @@ from .show import (
     tell_json,
 )
 from .streams import DescriptorReader, is_given
-from .target import find, perform
+from .target import perform
 from .terminal import DEFAULT_DETACH_KEYS, detach_keys, is_terminal, screen_size
 
 # attach and logs.
@@ -48,14 +48,14 @@ def attach(arguments: argparse.Namespace) -> int:
     """Follow a process until it ends or the user leaves it; return its exit code."""
 
     async def work(host: Host) -> int:
-        found = await find(host, arguments.name)
+        found = await host.place.describe(arguments.name)
         first: list[Chunk] = []
         after = 0
         if arguments.tail is not None:
-            pages = OutputPages(await host.place.find(arguments.name))
+            pages = OutputPages(await host.place.find(found.identifier))
             first = await pages.last_lines(arguments.tail)
             after = pages.after
-        handle = await host.attach(arguments.name, after=after)
+        handle = await host.attach(found.identifier, after=after)
         raw = found.terminal and is_terminal(0) and not arguments.no_stdin
         keys = arguments.detach_keys
         manner = Manner(
@@ -211,7 +211,8 @@ def ps(arguments: argparse.Namespace) -> int:
         if wants_json(arguments):
             tell_json([listing_document(one) for one in shown])
         elif arguments.quiet:
-            tell_names(one.name for one in shown)
+            meant = {one.name: one.identifier for one in sorted(found, key=is_live)}
+            tell_names(one.name if meant[one.name] == one.identifier else one.identifier for one in shown)
         else:
             now = time.time()
             rows = [listing_row(one, now=now, whole=arguments.no_trunc) for one in shown]

@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 import argparse
+import contextlib
 import gc
 import os
 from subprocess import DEVNULL, PIPE
 from typing import Any
 
+from holdfast.aliases import complaint
 from holdfast.api.handle import Handle
 from holdfast.api.host import Host
 from holdfast.api.options import INHERIT
+from holdfast.errors import HoldfastError, NameTaken
 from holdfast.model import Limits, Size
 
 from .follow import Manner, follow
@@ -21,9 +24,6 @@ from .show import tell_json
 from .streams import is_given
 from .target import perform, url_of
 from .terminal import DEFAULT_DETACH_KEYS, detach_keys, is_terminal, screen_size
-
-_LONGEST_NAME = 200
-"""Characters.  Nobody types a longer name, and it would fill every list."""
 
 _GRACE = 5.0
 """Seconds that the program has to end when this command is asked to, unless ``--grace`` says otherwise."""
@@ -51,15 +51,38 @@ def _run(arguments: argparse.Namespace, *, is_shared: bool) -> int:
     _check(arguments)
 
     async def work(host: Host) -> int:
-        handle = await host.start(arguments.argv, keep=is_shared, **_terms(arguments))
+        handle = await _start(host, arguments, is_shared=is_shared)
         # What was imported and made so far lives to the end, so the collector need not look at it again.
         gc.freeze()
         gc.enable()
         if arguments.detach:
             return _tell(handle, arguments)
-        return await follow(handle, _manner(arguments, is_shared=is_shared))
+        code = await follow(handle, _manner(arguments, is_shared=is_shared))
+        if is_shared and handle.returncode is not None and not arguments.idempotent:
+            # We have said all there is to say of it.  Whoever has left a process that runs comes back.
+            with contextlib.suppress(HoldfastError):
+                await host.remove(handle.identifier)
+        return code
 
     return perform(arguments, work, embedded=True)
+
+
+async def _start(host: Host, arguments: argparse.Namespace, *, is_shared: bool) -> Handle:
+    """Start the program, with ``--replace`` in the place of the one that has its name."""
+    terms = _terms(arguments)
+    try:
+        return await host.start(arguments.argv, keep=is_shared, **terms)
+    except NameTaken as taken:
+        if not arguments.replace:
+            raise
+        process = await host.place.find(taken.name)
+        ended = await process.end(grace=terms["grace"] or _GRACE)
+        if ended.survivors:
+            pids = ", ".join(map(str, ended.survivors))
+            raise Failure(
+                f"{taken.name} is not replaced: these processes could not be ended: {pids}"
+            ) from None
+        return await host.start(arguments.argv, keep=is_shared, **terms)
 
 
 def _check(arguments: argparse.Namespace) -> None:
@@ -70,10 +93,11 @@ def _check(arguments: argparse.Namespace) -> None:
     """
     if not arguments.argv or not arguments.argv[0]:
         raise Failure("no program given: write it last, for example 'holdfast run -- ls -l'")
-    if arguments.name is not None and not arguments.name.isprintable():
-        raise Failure(f"--name: {arguments.name!r} cannot be typed; take letters, digits and signs")
-    if arguments.name is not None and not 0 < len(arguments.name) <= _LONGEST_NAME:
-        raise Failure(f"--name: a name has 1 to {_LONGEST_NAME} characters")
+    if arguments.name is not None and (wrong := complaint(arguments.name)) is not None:
+        raise Failure(f"--name: {wrong}; {arguments.name!r} is not possible")
+    for option in ("replace", "idempotent"):
+        if getattr(arguments, option) and arguments.name is None:
+            raise Failure(f"--{option} needs the name of the process: add --name NAME")
     if url_of(arguments) is None:
         _check_directory()
     if arguments.detach and url_of(arguments) is None:
@@ -103,6 +127,8 @@ def _terms(arguments: argparse.Namespace) -> dict[str, Any]:
         "idle_timeout": arguments.idle_timeout,
         "grace": arguments.grace or 0.0,
         "retain": arguments.retain,
+        "idempotent": arguments.idempotent,
+        "auto_remove": arguments.rm,
     }
     if overlay := _overlay(arguments):
         terms |= {"env": overlay, "env_policy": INHERIT}
@@ -135,7 +161,7 @@ def _manner(arguments: argparse.Namespace, *, is_shared: bool) -> Manner:
 def _tell(handle: Handle, arguments: argparse.Namespace) -> int:
     """Print the name of a process that was started and is not followed."""
     if wants_json(arguments):
-        tell_json({"name": handle.name, "pid": handle.pid})
+        tell_json({"name": handle.name, "id": handle.identifier, "pid": handle.pid})
     else:
         tell_names([handle.name])
     return 0

@@ -30,7 +30,10 @@ _LONGEST_COMMAND = 48
 _LONGEST_NAME = 200
 """Characters of a name in ``ps``, likewise.  Other clients may choose names of any length."""
 
-LISTING_HEAD = ("NAME", "PID", "STATE", "STARTED", "COMMAND")
+_SHORT_IDENTIFIER = 12
+"""Characters of an identifier in ``ps``, likewise.  So many are enough to name a process by."""
+
+LISTING_HEAD = ("NAME", "ID", "PID", "STATE", "STARTED", "COMMAND")
 STATE_COLUMN = LISTING_HEAD.index("STATE")
 
 
@@ -73,12 +76,13 @@ def listing_row(found: Listing, *, now: float, whole: bool) -> Sequence[str]:
 
     Args:
         now: The time in seconds since 1970.
-        whole: Do not cut the name and the command line.
+        whole: Do not cut the name, the identifier and the command line.
     """
     command = shlex.join(found.argv)
     name = plain(found.name)
     return (
         name if whole else cut(name, _LONGEST_NAME),
+        plain(found.identifier) if whole else plain(found.identifier[:_SHORT_IDENTIFIER]),
         "-" if found.pid is None else str(found.pid),
         state_of(found.state, found.outcome, found.exit_code),
         f"{format_duration(max(0.0, float(round(now - found.started))))} ago",
@@ -132,6 +136,7 @@ def listing_document(found: Listing) -> Mapping[str, Any]:
     """Describe a process for ``ps -o json``."""
     return {
         "name": found.name,
+        "id": found.identifier,
         "pid": found.pid,
         "argv": [_utf8(word) for word in found.argv],
         "cwd": _utf8(found.cwd),

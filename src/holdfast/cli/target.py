@@ -10,8 +10,7 @@ import termios
 from collections.abc import Awaitable, Callable
 
 from holdfast.api.host import Host, connect, local
-from holdfast.errors import HoldfastError, UnknownProcess
-from holdfast.model import Listing
+from holdfast.errors import HoldfastError
 
 from .explain import explain
 from .report import Failure
@@ -91,18 +90,6 @@ def _read_token(arguments: argparse.Namespace) -> str | None:
     if not (token.isascii() and token.isprintable()):
         raise Failure(f"the token file {path} has more in it than one line of plain characters")
     return token
-
-
-async def find(host: Host, name: str) -> Listing:
-    """Return the process with this name, as the host lists it.
-
-    Raises:
-        UnknownProcess: There is none.
-    """
-    for found in await host.processes():
-        if found.name == name:
-            return found
-    raise UnknownProcess(name)
 
 
 class ConnectionNotice:

@@ -32,6 +32,7 @@ from holdfast.errors import (
     ProcessLost,
     SessionUnknown,
     SignalFailed,
+    StillRunning,
     UnknownProcess,
     Unsupported,
 )
@@ -129,8 +130,7 @@ class RemoteProcess:
     ) -> None:
         """
         Args:
-            identifier: What the server knows it by.
-            name: What people call it, if that is something else.
+            identifier: What the server knows it by.  ``name``, if given, is what people call it.
             seen: The last number that is no news.
             window: How far ahead of us the server goes; 0 if it does not wait for anybody.
             held: Of what all processes of the client may hold together: the window, if there is one.
@@ -426,7 +426,10 @@ class RemoteProcess:
 
     async def remove(self) -> None:
         self._need("remove", "to forget a process")
-        await self._ask(REMOVE, RemoveProcessParams(self.identifier), _itself)
+        try:
+            await self._ask(REMOVE, RemoveProcessParams(self.identifier), _itself)
+        except StillRunning:
+            raise StillRunning(self.name) from None
 
     def _need(self, feature: str, what: str) -> None:
         if feature not in self._link.features:

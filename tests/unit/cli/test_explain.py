@@ -121,7 +121,19 @@ WORDS = {
     ),
     "taken": (
         e.NameTaken("p"),
-        "a process named 'p' exists already; take another --name, or end that one with 'holdfast kill p'",
+        "the name 'p' is taken: 'holdfast attach p' follows its process, 'holdfast kill p' ends it,"
+        " --replace does that before this start",
+        125,
+    ),
+    "ambiguous": (
+        e.NameAmbiguous("abcd"),
+        "the identifiers of several processes begin with 'abcd'; write more of it,"
+        " as 'holdfast ps -a --no-trunc' shows it",
+        125,
+    ),
+    "still running": (
+        e.StillRunning("p"),
+        "process 'p' still runs; end it first with 'holdfast kill p', or use rm -f",
         125,
     ),
     "no terminal": (

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 import re
+from typing import Any
 
 import pytest
 
-from holdfast import sync
+from tests.fakes.client import client
 from tests.fakes.server import program_at
 from tests.fakes.terminal import Call, holdfast, person_at
 
@@ -17,16 +19,17 @@ pytestmark = pytest.mark.slow
 
 
 def test_those_that_run_are_shown_and_with_a_also_those_that_have_ended(far: Call) -> None:
-    far("run", "--name", "ps-ended", "--", "sh", "-c", "exit 3")
+    far("run", "-d", "--name", "ps-ended", "--", "sh", "-c", "exit 3")
+    far("wait", "-q", "ps-ended")
     far("run", "-d", "--name", "ps-runs", "--", "sleep", "1000")
 
     live, everything = far("ps").out, far("ps", "-a").out
     far("kill", "--grace", "0", "ps-runs")
 
-    assert re.search(r"^ps-runs +\d+ +running +\d+s ago +sleep 1000$", live, re.MULTILINE)
+    assert re.search(r"^ps-runs +[0-9a-f]{12} +\d+ +running +\d+s ago +sleep 1000$", live, re.MULTILINE)
     assert "ps-ended" not in live
-    assert re.search(r"^ps-ended +\d+ +exit 3 ", everything, re.MULTILINE)
-    assert live.splitlines()[0].split() == ["NAME", "PID", "STATE", "STARTED", "COMMAND"]
+    assert re.search(r"^ps-ended +[0-9a-f]{12} +\d+ +exit 3 ", everything, re.MULTILINE)
+    assert live.splitlines()[0].split() == ["NAME", "ID", "PID", "STATE", "STARTED", "COMMAND"]
 
 
 def test_names_alone_are_for_other_programs(far: Call) -> None:
@@ -65,11 +68,16 @@ HOSTILE = "\x1b]0;owned\x07\x1b[2Jinnocent\nroot-shell"
 
 
 def test_names_of_others_give_the_terminal_no_orders(call: Call, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Any client may choose any name, and whoever looks at the list has not chosen it."""
-    with program_at() as (_, url), sync.connect(url) as other:
+    """Any client may choose any identifier, and whoever looks at the list has not chosen it."""
+
+    async def start_others(url: str) -> None:
+        async with client(url) as other:
+            for identifier in (HOSTILE, "n" * 5000):
+                await other.start(identifier, "sleep", "1000", keep=True)
+
+    with program_at() as (_, url):
         monkeypatch.setenv("HOLDFAST_URL", url)
-        other.start(["sleep", "1000"], name=HOSTILE, keep=True)
-        other.start(["sleep", "1000"], name="n" * 5000, keep=True)
+        asyncio.run(start_others(url))
         names, table, whole = call("ps", "-q").out, call("ps").out, call("ps", "--no-trunc").out
         document = json.loads(call("ps", "-o", "json").out)
         refused = call("logs", "\x1b[2J\nholdfast: all is well")
@@ -229,3 +237,77 @@ def test_a_terminal_gets_another_size_and_a_pipe_has_none(far: Call) -> None:
     assert json.loads(done.out) == {"name": "resize-tty", "rows": 31, "cols": 97}
     assert "start it with -t" in refused.err
     assert "31 97" in far("logs", "resize-tty").out
+
+
+# What a start does with a name.
+
+
+def test_a_name_of_what_has_ended_is_free(far: Call) -> None:
+    """A restart under the same name that silently does nothing costs trust."""
+    far("run", "-d", "--name", "names-web", "--", "echo", "first")
+    far("wait", "-q", "names-web")
+    (first,) = [one for one in listed(far) if one["name"] == "names-web"]
+
+    started = far("run", "-d", "--name", "names-web", "--", "echo", "second")
+    far("wait", "-q", "names-web")
+
+    assert started == (0, "names-web\n", "")
+    assert far("logs", "names-web").out == "second\n"
+    assert far("logs", first["id"][:12]).out == "first\n"
+
+
+def test_a_name_that_runs_is_refused_with_what_to_do_and_replaced_on_request(far: Call) -> None:
+    far("run", "-d", "--name", "names-busy", "--", "sleep", "1000")
+
+    refused = far("run", "-d", "--name", "names-busy", "--", "echo", "new")
+    replaced = far("run", "-d", "--replace", "--name", "names-busy", "--", "echo", "new")
+    far("wait", "-q", "names-busy")
+
+    assert refused.code == 125
+    assert all(word in refused.err for word in ("'names-busy' is taken", "attach", "kill", "--replace"))
+    assert (replaced.code, far("logs", "names-busy").out) == (0, "new\n")
+    assert [one["state"] for one in listed(far) if one["name"] == "names-busy"] == ["closed"] * 2
+
+
+def test_what_was_followed_to_its_end_is_in_no_list(far: Call) -> None:
+    said = far("run", "--name", "names-followed", "--", "sh", "-c", "echo said; exit 3")
+
+    assert said == (3, "said\n", "")
+    assert "names-followed" not in [one["name"] for one in listed(far)]
+
+
+def test_with_rm_nothing_is_listed_after_the_end(far: Call) -> None:
+    far("run", "-d", "--rm", "--name", "names-rm", "--", "sh", "-c", "exit 4")
+
+    assert far("wait", "names-rm").code == 4
+    assert "names-rm" not in [one["name"] for one in listed(far)]
+
+
+def test_without_a_name_one_is_made_that_can_be_said(far: Call) -> None:
+    name = far("run", "-d", "--", "true").out.strip()
+
+    assert re.fullmatch(r"[a-z]+-[a-z]+", name)
+    assert far("wait", name).code == 0
+
+
+def test_an_idempotent_start_finds_what_was_started(far: Call) -> None:
+    once = ("run", "--idempotent", "--name", "names-once", "--", "sh", "-c", "echo $$; exit 5")
+
+    first, second = far(*once), far(*once)
+
+    assert first.code == second.code == 5
+    assert first.out == second.out
+
+
+@pytest.mark.parametrize("option", ["--replace", "--idempotent"])
+def test_options_about_a_name_need_one(far: Call, option: str) -> None:
+    said = far("run", option, "--", "true")
+
+    assert said.code == 125
+    assert "add --name NAME" in said.err
+
+
+def listed(far: Call) -> list[dict[str, Any]]:
+    """All processes that the server knows."""
+    found: list[dict[str, Any]] = json.loads(far("ps", "-a", "-o", "json").out)
+    return found

@@ -23,7 +23,8 @@ pytestmark = pytest.mark.slow
 
 
 def test_what_was_said_is_shown_and_the_code_is_the_processes(far: Call) -> None:
-    far("run", "--name", "attach-done", "--", "sh", "-c", "echo a; echo b; exit 3")
+    far("run", "-d", "--name", "attach-done", "--", "sh", "-c", "echo a; echo b; exit 3")
+    far("wait", "-q", "attach-done")
 
     assert far("attach", "--no-stdin", "attach-done") == (3, "a\nb\n", "")
     assert far("attach", "--no-stdin", "--tail", "1", "attach-done") == (3, "b\n", "")
@@ -55,13 +56,15 @@ def test_nobody_can_attach_to_an_unknown_name(far: Call) -> None:
 
 
 def test_it_works_after_the_end_and_keeps_the_outputs_apart(far: Call) -> None:
-    far("run", "--name", "logs-done", "--", "sh", "-c", "echo out; echo err >&2")
+    far("run", "-d", "--name", "logs-done", "--", "sh", "-c", "echo out; echo err >&2")
+    far("wait", "-q", "logs-done")
 
     assert far("logs", "logs-done") == (0, "out\n", "err\n")
 
 
 def test_the_last_lines_and_what_comes_after_a_number(far: Call) -> None:
-    far("run", "--name", "logs-lines", "--", "printf", "a\\nb\\nc\\n")
+    far("run", "-d", "--name", "logs-lines", "--", "printf", "a\\nb\\nc\\n")
+    far("wait", "-q", "logs-lines")
 
     assert far("logs", "--tail", "2", "logs-lines").out == "b\nc\n"
     assert far("logs", "--tail", "0", "logs-lines").out == ""
@@ -79,7 +82,8 @@ def test_of_one_that_runs_what_there_is_and_with_f_everything(far: Call) -> None
 
 
 def test_json_is_a_line_per_piece(far: Call) -> None:
-    far("run", "--name", "logs-json", "--", "echo", "x")
+    far("run", "-d", "--name", "logs-json", "--", "echo", "x")
+    far("wait", "-q", "logs-json")
 
     (line,) = far("logs", "-o", "json", "logs-json").out.splitlines()
 

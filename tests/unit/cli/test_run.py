@@ -43,6 +43,8 @@ def test_without_options_nothing_is_asked_for() -> None:
         "idle_timeout": None,
         "grace": 0.0,
         "retain": None,
+        "idempotent": False,
+        "auto_remove": False,
     }
 
 
@@ -63,6 +65,8 @@ def test_every_option_has_its_place() -> None:
         "idle_timeout": 5.0,
         "grace": 2.0,
         "retain": 2048,
+        "idempotent": False,
+        "auto_remove": False,
         "limits": Limits(memory=1 << 20, cpu=10.0, processes=3),
         "env": {"A": "1"},
     }
@@ -108,14 +112,14 @@ def test_what_we_say_can_be_silenced_but_not_what_went_wrong(call: Call) -> None
 
 @pytest.mark.slow
 def test_detached_the_name_is_printed(far: Call) -> None:
-    named = far("run", "-d", "--name", "run-named", "--", "true")
+    named = far("run", "-d", "--name", "run-named", "--", "sleep", "1000")
     document = json.loads(far("run", "-d", "-o", "json", "--", "true").out)
     taken = far("run", "-d", "--name", "run-named", "--", "sleep", "1")
 
     assert named == (0, "run-named\n", "")
-    assert document.keys() == {"name", "pid"}
+    assert document.keys() == {"name", "id", "pid"}
     assert taken.code == 125
-    assert "take another --name" in taken.err
+    assert "--replace" in taken.err
 
 
 def test_the_collector_works_again_while_it_runs(call: Call) -> None:

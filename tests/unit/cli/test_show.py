@@ -45,24 +45,27 @@ def test_what_would_move_the_cursor_is_shown_as_an_escape() -> None:
 def listing(
     *, argv: Sequence[str] = ("sh", "-c", "x y"), pid: int | None = 7, state: str = "running"
 ) -> Listing:
-    return Listing("n", pid, argv, "/", False, 100.0, state, None, None, 1, 0)
+    identifier = "0123456789abcdef"
+    return Listing("n", pid, argv, "/", False, 100.0, state, None, None, 1, 0, identifier=identifier)
 
 
 def test_a_row_tells_who_since_when_and_what() -> None:
-    assert listing_row(listing(), now=220.0, whole=False) == ("n", "7", "running", "2m ago", "sh -c 'x y'")
+    row = ("n", "0123456789ab", "7", "running", "2m ago", "sh -c 'x y'")
+
+    assert listing_row(listing(), now=220.0, whole=False) == row
 
 
 def test_a_process_that_starts_has_no_number_and_clocks_may_differ() -> None:
     starting = listing(pid=None, state="starting")
 
-    assert listing_row(starting, now=90.0, whole=False)[1:4] == ("-", "starting", "0s ago")
+    assert listing_row(starting, now=90.0, whole=False)[2:5] == ("-", "starting", "0s ago")
 
 
 def test_a_long_command_is_cut_unless_it_is_wanted() -> None:
     long = listing(argv=["x" * 100])
 
-    assert listing_row(long, now=0.0, whole=False)[4] == "x" * 45 + "..."
-    assert listing_row(long, now=0.0, whole=True)[4] == "x" * 100
+    assert listing_row(long, now=0.0, whole=False)[5] == "x" * 45 + "..."
+    assert listing_row(long, now=0.0, whole=True)[5] == "x" * 100
 
 
 def test_what_has_ended_does_not_live() -> None:
@@ -84,13 +87,25 @@ def test_a_document_is_one_line_of_ascii(capsys: pytest.CaptureFixture[str]) -> 
 
 def test_a_process_has_the_members_of_the_protocol() -> None:
     found = Listing(
-        "n", 7, ["a", "\udcff"], "/x", True, 1.5, "closed", 143, Outcome(Kind.SIGNAL, signal=15), 4, 9
+        "n",
+        7,
+        ["a", "\udcff"],
+        "/x",
+        True,
+        1.5,
+        "closed",
+        143,
+        Outcome(Kind.SIGNAL, signal=15),
+        4,
+        9,
+        identifier="i",
     )
 
     shown = listing_document(found)
 
     assert json.loads(json.dumps(shown)) == {
         "name": "n",
+        "id": "i",
         "pid": 7,
         "argv": ["a", "\ufffd"],
         "cwd": "/x",

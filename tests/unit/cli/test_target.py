@@ -13,9 +13,9 @@ from pathlib import Path
 
 import pytest
 
-from holdfast.api.host import Host, local
+from holdfast.api.host import Host
 from holdfast.cli.report import Failure
-from holdfast.cli.target import ConnectionNotice, find, perform, url_of
+from holdfast.cli.target import ConnectionNotice, perform, url_of
 from holdfast.errors import UnknownProcess
 from tests.fakes.server import PATIENCE
 
@@ -92,17 +92,6 @@ def test_a_token_of_more_than_one_line_is_refused(text: str, tmp_path: Path) -> 
 
     with pytest.raises(Failure, match="more in it than one line"):
         perform(arguments(token_file=str(path), url="ws://127.0.0.1:1"), nothing)
-
-
-async def test_a_process_is_found_by_its_name() -> None:
-    async with local() as host:
-        await host.start(["sleep", "1000"], name="p")
-
-        found = await find(host, "p")
-        with pytest.raises(UnknownProcess):
-            await find(host, "q")
-
-    assert (found.name, found.argv) == ("p", ["sleep", "1000"])
 
 
 # The notice of a lost connection.

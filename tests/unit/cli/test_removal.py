@@ -1,0 +1,52 @@
+"""``holdfast rm`` and ``prune``."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+
+from tests.fakes.server import program_at
+from tests.fakes.terminal import Call, holdfast
+
+pytestmark = pytest.mark.slow
+
+
+def test_ended_processes_are_forgotten_and_those_that_run_are_not(far: Call) -> None:
+    far("run", "-d", "--name", "rm-ended", "--", "true")
+    far("run", "-d", "--name", "rm-runs", "--", "sleep", "1000")
+    far("wait", "-q", "rm-ended")
+
+    said = far("rm", "rm-ended", "rm-runs", "rm-nobody")
+    forced = far("rm", "-f", "--grace", "0", "rm-runs")
+
+    assert (said.code, said.out) == (125, "rm-ended\n")
+    assert "'rm-runs' still runs" in said.err
+    assert "no process named 'rm-nobody'" in said.err
+    assert forced == (0, "rm-runs\n", "")
+    assert not {"rm-ended", "rm-runs"} & {
+        one["name"] for one in json.loads(far("ps", "-a", "-o", "json").out)
+    }
+
+
+def test_prune_forgets_everything_that_has_ended() -> None:
+    with program_at() as (_, url):
+
+        def call(*words: str) -> str:
+            return holdfast(words[0], "-H", url, *words[1:]).stdout.decode()
+
+        call("run", "-d", "--name", "runs", "--", "sleep", "1000")
+        for number in range(40):
+            call("run", "-d", "--name", f"p{number}", "--", "true")
+        call("wait", "-q", *(f"p{number}" for number in range(40)))
+
+        pruned = call("prune").splitlines()
+
+        assert sorted(pruned) == sorted(f"p{number}" for number in range(40))
+        assert call("ps", "-a", "-q") == "runs\n"
+        assert call("prune") == ""
+
+
+def names(far: Call) -> set[str]:
+    """Of all processes that the server knows."""
+    return {one["name"] for one in json.loads(far("ps", "-a", "-o", "json").out)}
