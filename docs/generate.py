@@ -182,7 +182,7 @@ def fixed_limits() -> str:
         ),
         (
             "Longest grace of a terminate",
-            f"{control._LONGEST_GRACE / 3600:g} hours",
+            f"{control.LONGEST_GRACE / 3600:g} hours",
             "A longer `graceMs` means the same.",
         ),
         (

@@ -79,6 +79,14 @@ class Place(Backend, Protocol):
             NameAmbiguous: Several identifiers begin like this.
         """
 
+    async def restart(self, name: str, *, grace: float = 0.0) -> NamedProcess:
+        """End the process that ``find`` finds, which was kept, and start the same under its name.
+
+        Raises:
+            Unsupported: The request for it is not remembered.
+            StillRunning: Something of it could not be ended.
+        """
+
     async def describe(self, name: str) -> Listing:
         """Return what ``list`` says of the process that ``find`` finds."""
 

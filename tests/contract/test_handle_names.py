@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from holdfast import Handle, Host, NameTaken, StillRunning, UnknownProcess
+from holdfast import Handle, Host, Kind, NameTaken, StillRunning, UnknownProcess
 from holdfast.api.options import Options
 from holdfast.errors import BadRequest
 from tests.fakes.gate import Gate
@@ -112,3 +112,18 @@ async def test_options_that_need_others_say_so(host: Host, options: Options) -> 
 async def test_a_name_that_cannot_be_typed_is_refused(host: Host) -> None:
     with pytest.raises(BadRequest):
         await host.start(sh("true"), name="a\nb", keep=True)
+
+
+async def test_a_restart_is_the_same_under_the_same_name(host: Host, job: str, gate: Gate) -> None:
+    script = f'echo "$WORD"; {gate.shell}'
+    first = await host.start(sh(script), name=job, keep=True, env={"WORD": "said", "PATH": "/usr/bin:/bin"})
+    await gate.reached()
+
+    second = await host.restart(job, grace=0)
+    await gate.reached()
+    gate.open()
+    output = await second.communicate()
+
+    assert output == (b"said\n", b"")
+    assert (second.name, (await host.attach(job)).identifier) == (job, second.identifier)
+    assert (await (await host.attach(first.identifier)).wait()).kind is Kind.TERMINATED

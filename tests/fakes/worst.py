@@ -223,6 +223,7 @@ def _exec_ordinary(root: str) -> dict[str, Any]:
         "environment/info": None,
         "environment/status": None,
         "process/start": {**name, "argv": ["echo"], "cwd": root, "env": {}, "tty": False},
+        "process/restart": {**name, "newProcessId": "q"},
         "process/list": None,
         "process/find": {"name": "nobody"},
         "process/remove": name,

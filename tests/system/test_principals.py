@@ -164,6 +164,7 @@ NAMED: dict[str, Callable[[str], Message]] = {
     "process/ack": about(processId="NAME", seq=1, release=True),
     "process/wait": about(processId="NAME", waitMs=1),
     "process/find": about(name="NAME"),
+    "process/restart": about(processId="NAME", newProcessId="other"),
     "process/remove": about(processId="NAME"),
     "process/write": lambda name: write_params(name, b"evil\n", "w1"),
     "process/closeStdin": about(processId="NAME"),

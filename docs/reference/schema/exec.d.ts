@@ -15,6 +15,8 @@ export interface Calls {
   "environment/status": { params?: Record<string, never> | null; result: StatusResult };
   /** Start a process. The answer is sent before any output of the process. */
   "process/start": { params: StartParams; result: StartResult };
+  /** End a process with everything it has started, and start it again under another identifier. */
+  "process/restart": { params: RestartParams; result: StartResult };
   /** The processes that the client can ask for, those that are starting or ended included. */
   "process/list": { params?: Record<string, never> | null; result: ListResult };
   /** Return the process with this name or identifier, or whose identifier alone begins like this. */
@@ -371,6 +373,15 @@ export interface ResourceLimits {
   processes?: number | null;
   /** Of each process. */
   openFiles?: number | null;
+}
+
+export interface RestartParams {
+  /** A process that was started with `keep`. */
+  processId: string;
+  /** The identifier of the process that takes its place. */
+  newProcessId: string;
+  /** If it runs: SIGTERM first, and the end so much later. */
+  graceMs?: number | null;
 }
 
 export interface FindParams {

@@ -19,8 +19,10 @@ from holdfast.errors import (
     NameAmbiguous,
     NameTaken,
     OutOfTurn,
+    StillRunning,
     StillStarting,
     UnknownProcess,
+    Unsupported,
 )
 from holdfast.host.environ import Environment
 from holdfast.host.info import host_info, own_environment
@@ -292,6 +294,15 @@ class Embedded:
         if identifier in self._starting:
             raise StillStarting(name)
         return self._processes[identifier]
+
+    async def restart(self, name: str, *, grace: float = 0.0) -> EmbeddedProcess:
+        old = await self.find(name)
+        spec, naming = old.request
+        if not naming.keep:
+            raise Unsupported("a restart of a process that is not kept")
+        if (await old.end(grace=grace)).survivors:
+            raise StillRunning(old.name)
+        return await self.start(spec, replace(naming, name=old.name, idempotent=False))
 
     async def describe(self, name: str) -> Listing:
         identifier = self._resolve(name)

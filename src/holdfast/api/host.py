@@ -293,6 +293,20 @@ class Host:
         process = await self.place.find(name)
         return Handle(process, [], _ANY, stdin=True, ours=False, after=after, unread=self._unread)
 
+    async def restart(self, name: str, *, grace: float = 5.0) -> Handle:
+        """End a kept process with everything it has started, and start the same under its name.
+
+        Args:
+            name: Its name or identifier, as for ``attach``; it may have ended.
+            grace: Seconds between SIGTERM and SIGKILL, if it runs.
+
+        Raises:
+            UnknownProcess: There is no process with this name.
+            StillRunning: Something of it could not be ended; nothing was started.
+        """
+        process = await self.place.restart(name, grace=grace)
+        return Handle(process, [], _ANY, stdin=True, ours=False, after=0, unread=self._unread)
+
     async def processes(self) -> Sequence[Listing]:
         """Return the processes that ``attach`` finds, the oldest first."""
         return await self.place.list()

@@ -153,6 +153,10 @@ class Host:
         """Return a process by its name, whoever has started it.  See ``holdfast.Host.attach``."""
         return Handle(self._call(self._host.attach(name, after=after)), self._loop())
 
+    def restart(self, name: str, *, grace: float = 5.0) -> Handle:
+        """End a kept process, and start the same under its name.  See ``holdfast.Host.restart``."""
+        return Handle(self._call(self._host.restart(name, grace=grace)), self._loop())
+
     def processes(self) -> Sequence[Listing]:
         """Return the processes that ``attach`` finds, the oldest first."""
         return self._call(self._host.processes())

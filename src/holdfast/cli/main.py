@@ -58,6 +58,9 @@ COMMANDS = {
         "processes:kill",
         "end processes and everything they have started",
     ),
+    "restart": Command(
+        "process_options:configure_restart", "removal:restart", "end processes and start them again"
+    ),
     "rm": Command("process_options:configure_remove", "removal:remove", "forget processes that have ended"),
     "prune": Command(
         "process_options:configure_prune", "removal:prune", "forget every process that has ended"

@@ -58,7 +58,7 @@ def version(arguments: argparse.Namespace) -> int:
 
 # Scripts that complete commands, options and names of processes in shells.
 
-_NAMED = ("attach", "logs", "wait", "kill", "rm", "signal", "write", "resize")
+_NAMED = ("attach", "logs", "wait", "kill", "restart", "rm", "signal", "write", "resize")
 """Commands whose arguments are names of processes."""
 
 _PROGRAMS = ("run", "exec")

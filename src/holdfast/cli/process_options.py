@@ -103,6 +103,19 @@ def configure_kill(parser: Parser) -> None:
     add_server(parser)
 
 
+def configure_restart(parser: Parser) -> None:
+    """Add the options of ``restart``."""
+    parser.description = (
+        "Start processes again, with the same command, directory and variables, and under their names.\n"
+        "Those that run are ended first, as kill does."
+    )
+    add_names(parser, several=True)
+    _add_grace(parser)
+    add_output(parser)
+    add_quiet(parser, "print nothing")
+    add_server(parser)
+
+
 def configure_remove(parser: Parser) -> None:
     """Add the options of ``rm``."""
     parser.description = (

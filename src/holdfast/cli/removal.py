@@ -1,4 +1,4 @@
-"""Forgetting processes that have ended: rm and prune."""
+"""What is done with the records of processes: rm and prune forget them, restart starts from them."""
 
 from __future__ import annotations
 
@@ -35,6 +35,18 @@ def remove(arguments: argparse.Namespace) -> int:
                 await process.end(grace=arguments.grace)
             await process.remove()
             return name
+
+        return await _of_all(arguments, [one(name) for name in arguments.names])
+
+    return perform(arguments, work)
+
+
+def restart(arguments: argparse.Namespace) -> int:
+    """Start processes again; report those that cannot be, and return 125 then."""
+
+    async def work(host: Host) -> int:
+        async def one(name: str) -> str | None:
+            return (await host.place.restart(name, grace=arguments.grace)).name
 
         return await _of_all(arguments, [one(name) for name in arguments.names])
 

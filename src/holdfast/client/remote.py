@@ -29,7 +29,15 @@ from holdfast.protocol.processes import (
 )
 from holdfast.protocol.session import host_info
 from holdfast.protocol.shapes import reader
-from holdfast.protocol.start import EnvPolicy, InheritMode, ResourceLimits, StartParams, TerminalSize
+from holdfast.protocol.start import (
+    RESTART,
+    EnvPolicy,
+    InheritMode,
+    ResourceLimits,
+    RestartParams,
+    StartParams,
+    TerminalSize,
+)
 from holdfast.value import replace
 
 from .address import parse
@@ -218,6 +226,16 @@ class RemoteBackend:
         process.pid = listed.pid
         process.within = Within.ANY if listed.kept else Within.OWN
         return process
+
+    async def restart(self, name: str, *, grace: float = 0.0) -> RemoteProcess:
+        """End a kept process, and start the same again; see ``Place.restart``."""
+        if "restart" not in self._link.features:
+            raise Unsupported("a restart")
+        old, new = await self._find(name, lambda listed: listed.process_id), coin_identifier()
+        params = RestartParams(old, new, max(0, int(grace * 1000)))
+        # Not asked again: what the first request has started has the name by then.
+        await self._link.call(RESTART, params, lambda result: result, repeat=False)
+        return await self.find(new)
 
     async def describe(self, name: str) -> Listing:
         """What a list says of the process that ``find`` finds."""

@@ -55,7 +55,7 @@ def _size(name: str) -> int:
 class Scope(Generic[T]):
     """The names that a client gave its processes, each with what the dialect keeps of the process."""
 
-    __slots__ = ("_entries", "_limit", "_most_bytes", "_name", "_what", "size")
+    __slots__ = ("_entries", "_limit", "_more", "_most_bytes", "_name", "_what", "size")
 
     def __init__(
         self,
@@ -78,9 +78,13 @@ class Scope(Generic[T]):
         self._what = what
         self._name = name
         self._entries: dict[str, T | Starting] = {}
+        self._more: dict[str, int] = {}  # Bytes that are remembered beside some of the names.
 
-    def reserve(self, name: str, request: Any = None) -> Starting:
+    def reserve(self, name: str, request: Any = None, *, size: int = 0) -> Starting:
         """Take a name while its process starts.
+
+        Args:
+            size: Bytes of what is remembered beside the name; they count as its own.
 
         Raises:
             NameTaken: It belongs to another.
@@ -90,11 +94,13 @@ class Scope(Generic[T]):
             raise NameTaken(name)
         if len(self._entries) >= self._limit:
             raise LimitReached(self._what, self._limit, name=self._name)
-        size = _size(name)
-        if self.size + size > self._most_bytes:
+        whole = _size(name) + size
+        if self.size + whole > self._most_bytes:
             part = self._name.partition(".")[0]
             raise LimitReached("bytes of names", self._most_bytes, name=f"{part}.name_bytes")
-        self.size += size
+        self.size += whole
+        if size:
+            self._more[name] = size
         starting = Starting(name, request)
         self._entries[name] = starting
         return starting
@@ -111,7 +117,7 @@ class Scope(Generic[T]):
     def release(self, name: str) -> None:
         """The name is free again."""
         entry = self._entries.pop(name)
-        self.size -= _size(name)
+        self.size -= _size(name) + self._more.pop(name, 0)
         if isinstance(entry, Starting):
             entry.settled()
 

@@ -31,6 +31,7 @@ FEATURES = [
     "outputLimit",
     "remove",
     "resize",
+    "restart",
     "retainBytes",
     "sandboxDenials",
     "sessionClose",

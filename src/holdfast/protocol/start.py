@@ -182,4 +182,19 @@ class StartResult(Shape):
     """Told to clients that know the extensions."""
 
 
+class RestartParams(Params):
+    wire_name = "RestartParams"
+
+    process_id: str
+    """A process that was started with ``keep``."""
+    new_process_id: str
+    """The identifier of the process that takes its place."""
+    grace_ms: U64 | None = None
+    """If it runs: SIGTERM first, and the end so much later."""
+
+    def __post_init__(self) -> None:
+        within_u64(self.grace_ms)
+
+
 START = Signature("process/start", StartParams, StartResult)
+RESTART = Signature("process/restart", RestartParams, StartResult)

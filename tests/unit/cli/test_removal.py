@@ -50,3 +50,18 @@ def test_prune_forgets_everything_that_has_ended() -> None:
 def names(far: Call) -> set[str]:
     """Of all processes that the server knows."""
     return {one["name"] for one in json.loads(far("ps", "-a", "-o", "json").out)}
+
+
+def test_processes_are_started_again_under_their_names(far: Call) -> None:
+    far("run", "-d", "--name", "restart-runs", "--", "sleep", "1000")
+    far("run", "-d", "--name", "restart-ended", "--", "sh", "-c", "echo said; exit 3")
+    far("wait", "-q", "restart-ended")
+
+    said = far("restart", "--grace", "0", "restart-runs", "restart-ended", "restart-nobody")
+
+    assert (said.code, said.out) == (125, "restart-runs\nrestart-ended\n")
+    assert "no process named 'restart-nobody'" in said.err
+    assert far("wait", "restart-ended").code == 3
+    assert far("logs", "restart-ended").out == "said\n"
+    assert "restart-runs" in far("ps", "-q").out.splitlines()
+    far("rm", "-f", "--grace", "0", "restart-runs", "restart-ended")

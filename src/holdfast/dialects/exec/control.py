@@ -29,7 +29,7 @@ from .entries import Entry
 from .reading import find
 from .starting import size_of
 
-_LONGEST_GRACE = 24 * 3600.0
+LONGEST_GRACE = 24 * 3600.0
 """Seconds; longer is legal and means the same."""
 
 
@@ -125,7 +125,7 @@ async def terminate(talk: ExecConversation, params: TerminateParams) -> Terminat
             if end is not None and params.grace_ms is None:
                 # What it left behind is spared, as clients of the reference expect.
                 return TerminateResult(running=False, tree_exact=end.outcome.kind is not Kind.LOST)
-            grace = min((params.grace_ms or 0) / 1000, _LONGEST_GRACE)
+            grace = min((params.grace_ms or 0) / 1000, LONGEST_GRACE)
             with talk.waiting_for_end(counted=grace > 0):
                 ended = await entry.process.end(grace=grace)
             return TerminateResult(ended.running, list(ended.survivors), tree_exact=ended.exact)

@@ -58,6 +58,8 @@ class StartSummary:
     """What people call the process; empty if it has no name but its identifier."""
     auto_remove: bool = False
     """Whether nobody wants to see it in a list once its output has ended."""
+    again: bytes = b""
+    """The request itself, as JSON, for a restart; empty if there is none."""
 
 
 @value
@@ -222,7 +224,7 @@ class ArchivedEntry(bytes):
         request = entry.request
         head, state = events.listed_head(entry.name, request.about), events.listed_state(entry.process)
         data = marshal.dumps(
-            (key, entry.name, request.fingerprint, request.sandboxed, process, request.alias)
+            (key, entry.name, request.fingerprint, request.sandboxed, process, request.alias, request.again)
         )
         block = b"".join((_LENGTHS.pack(len(head), len(state)), head, state, data))
         return ArchivedEntry(block.ljust(_LEAST, b"\0"))  # What follows the value is not read.
@@ -234,9 +236,9 @@ class ArchivedEntry(bytes):
         middle = _LENGTHS.size + head
         return self[_LENGTHS.size : middle], self[middle : middle + state]
 
-    def _load(self) -> tuple[str, str, bytes, bool, Any, str]:
+    def _load(self) -> tuple[str, str, bytes, bool, Any, str, bytes]:
         head, state = _LENGTHS.unpack_from(self)
-        found: tuple[str, str, bytes, bool, Any, str]
+        found: tuple[str, str, bytes, bool, Any, str, bytes]
         found = marshal.loads(memoryview(self)[_LENGTHS.size + head + state :])  # noqa: S302
         return found
 
@@ -251,13 +253,13 @@ class ArchivedEntry(bytes):
 
     def restore(self, home: Home, backend: HostedBackend, owner: EntryOwner) -> Entry:
         """The entry as it was."""
-        _, name, fingerprint, sandboxed, process, alias = self._load()
+        _, name, fingerprint, sandboxed, process, alias, again = self._load()
         about = self.listed[0].removeprefix(events.listed_head(name, b"")[:-1]).removesuffix(b",")
         return Entry(
             home,
             name,
             backend.unpack(process),
-            StartSummary(about, fingerprint, None, sandboxed, alias=alias),
+            StartSummary(about, fingerprint, None, sandboxed, alias=alias, again=again),
             owner=owner,
             retention=_SETTLED,
         )

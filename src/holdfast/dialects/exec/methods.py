@@ -14,7 +14,7 @@ from holdfast.protocol import processes as p
 from holdfast.protocol import session as s
 from holdfast.protocol.http import HTTP_REQUEST, HttpBodyDelta
 from holdfast.protocol.shapes import Signature, decoded
-from holdfast.protocol.start import START
+from holdfast.protocol.start import RESTART, START
 
 from . import files
 from .control import acknowledge, close_stdin, resize, signal, terminate, write
@@ -32,6 +32,7 @@ from .files import close_file, open_file, read_block, watch_missing, write_block
 from .http import request
 from .naming import find, remove
 from .reading import read, wait
+from .restarting import restart
 from .session import close, environment_info, environment_status, initialize, list_processes, take_over
 from .spans import in_span
 from .starting import start
@@ -82,6 +83,14 @@ _ROWS = (
         "exec",
         decode=decode_start,
         name_of=lambda asked: asked.params.process_id,
+        starts=True,
+        waits=True,
+    ),
+    _method(
+        RESTART,
+        restart,
+        "exec",
+        name_of=lambda params: params.new_process_id,
         starts=True,
         waits=True,
     ),

@@ -31,7 +31,8 @@ def pack_process(note: ProcessNote) -> bytes:
     """The note as bytes."""
     request = note.request
     about = request.about, request.fingerprint, request.retain, request.sandboxed, request.window
-    return marshal.dumps((note.key, note.identity, note.name, (*about, request.alias, request.auto_remove)))
+    names = request.alias, request.auto_remove, request.again
+    return marshal.dumps((note.key, note.identity, note.name, about + names))
 
 
 def unpack_process(data: bytes) -> ProcessNote:

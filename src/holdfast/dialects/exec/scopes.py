@@ -82,8 +82,8 @@ class ProcessScope(Scope[Entry | ArchivedEntry]):
 
     # Identifiers, and with them aliases.
 
-    def reserve(self, name: str, request: Any = None) -> Starting:
-        starting = super().reserve(name, request)
+    def reserve(self, name: str, request: Any = None, *, size: int = 0) -> Starting:
+        starting = super().reserve(name, request, size=size or len(getattr(request, "again", b"")))
         if request is not None and request.alias:
             self.aliases.reserve(request.alias, name)
         return starting

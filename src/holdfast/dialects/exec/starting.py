@@ -38,6 +38,9 @@ _LONGEST_MS = 365 * 24 * 3600 * 1000
 _MOST = 2**62
 """Bytes, seconds or processes; larger limits are legal and mean the same, but the kernel's numbers end."""
 
+_LONGEST_AGAIN = 16_384
+"""Bytes of a request that is remembered for a restart, for as long as its process is known."""
+
 _ABOUT_MOST = 1024
 """Characters of a command's arguments that a list repeats; the client knows the rest."""
 
@@ -153,7 +156,16 @@ def _request(params: StartParams, cwd: paths.PathUri, *, sandboxed: bool) -> Sta
         params.window,
         params.name or "",
         params.auto_remove,
+        _remembered(params),
     )
+
+
+def _remembered(params: StartParams) -> bytes:
+    """What a restart needs of the request; nothing of one that cannot be made again, or is too long."""
+    if not params.keep:
+        return b""
+    data = _encode(params)
+    return data if len(data) <= _LONGEST_AGAIN else b""
 
 
 def _shortened(argv: list[str]) -> bytes:

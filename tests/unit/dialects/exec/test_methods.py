@@ -90,6 +90,7 @@ def test_whatever_may_take_long_is_counted_or_bounded_by_itself() -> None:
         "process/find",
         "process/list",
         "process/read",
+        "process/restart",
         "process/start",
         "process/wait",
         "process/write",
@@ -106,4 +107,4 @@ def test_what_changes_the_session_is_alone() -> None:
 
 
 def test_only_a_start_goes_on_without_its_connection() -> None:
-    assert [name for name, method in METHODS.items() if method.starts] == ["process/start"]
+    assert [name for name, method in METHODS.items() if method.starts] == ["process/start", "process/restart"]

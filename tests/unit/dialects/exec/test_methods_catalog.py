@@ -84,6 +84,7 @@ CALLS: dict[str, Any] = {
     "environment/status": None,
     "process/list": None,
     "process/find": {"name": "p"},
+    "process/restart": {"processId": "p", "newProcessId": "q"},
     "process/remove": READ,
     "process/read": READ,
     "process/ack": {"processId": "p", "seq": 1, "release": True},
@@ -133,13 +134,15 @@ async def result_of(name: str, *, ended: bool) -> Any:
     """The answer to a call, with all the members it can have or with none of those that may be absent."""
     process = FakeProcess()
     process.limits = {"memory": "cgroup"} if ended else {}
-    scene = ExecTalk(process)
+    scene = ExecTalk(process, FakeProcess())
     if name == "initialize":
         return await scene.call(name, {"clientName": "test"})
     await scene.shake_hands()
     if name == "session/takeOver":
         return await ExecTalk(beside=scene).call(name, {"sessionId": scene.talk.session.key})
-    named = {"name": "n"} if ended else {}
+    named: dict[str, Any] = {"name": "n"} if ended else {}
+    if name == "process/restart":
+        named["keep"] = True
     started = await scene.call("process/start", {**START, **named, "idempotent": ended})
     if name == "process/start":
         return started
