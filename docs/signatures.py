@@ -20,6 +20,7 @@ SECTIONS: dict[str, tuple[str, ...]] = {
     "A process": ("Handle",),
     "Commands": ("run", "Completed"),
     "Files": (),
+    "Sandboxes": ("Sandbox", "Denial"),
     "Values": ("Outcome", "Kind", "Usage", "Ended", "Limits", "Size", "Chunk", "Stream", "Listing"),
     "Errors": ("HoldfastError",),
     "Without an event loop": ("sync",),
@@ -123,7 +124,8 @@ def members(name: str, cls: type) -> Iterator[str]:
     ]
     if properties:
         yield table(("property", "type", ""), properties)
-    for own, member in vars(cls).items():
+    for own, attribute in vars(cls).items():
+        member = attribute.__func__ if isinstance(attribute, classmethod) else attribute
         if own in SYNTAX and member.__doc__:
             yield f"#### {SYNTAX[own].format(name.rpartition('.')[2].lower())}\n"
             yield text_of(member)
@@ -136,7 +138,9 @@ def members(name: str, cls: type) -> Iterator[str]:
 def signature(name: str, function: Callable[..., object]) -> str:
     """As one would write it; in several lines, if one is too long."""
     found = inspect.signature(function)
-    found = found.replace(parameters=[each for each in found.parameters.values() if each.name != "self"])
+    found = found.replace(
+        parameters=[each for each in found.parameters.values() if each.name not in ("self", "cls")]
+    )
     word = "async def" if inspect.iscoroutinefunction(function) else "def"
     words = [plain(str(each)) for each in found.parameters.values()]
     kinds = [each.kind for each in found.parameters.values()]

@@ -31,6 +31,7 @@ if TYPE_CHECKING:
         UnknownProcess,
     )
     from .model import Chunk, Ended, Kind, Limits, Listing, Outcome, Size, Stream, Usage
+    from .sandbox import Denial, Sandbox
 
 __version__ = "0.1.0"
 
@@ -64,6 +65,7 @@ _HOMES = {
     **dict.fromkeys(
         ("Chunk", "Ended", "Kind", "Limits", "Listing", "Outcome", "Size", "Stream", "Usage"), "model"
     ),
+    **dict.fromkeys(("Denial", "Sandbox"), "sandbox"),
 }
 """The module of each name, imported when the name is first used: ``import holdfast`` stays quick."""
 
@@ -74,6 +76,7 @@ __all__ = [
     "Chunk",
     "CommandFailed",
     "Completed",
+    "Denial",
     "Ended",
     "Handle",
     "HoldfastError",
@@ -90,6 +93,7 @@ __all__ = [
     "OutcomeUnknown",
     "OutputGap",
     "ProcessLost",
+    "Sandbox",
     "Size",
     "SpawnFailed",
     "StillRunning",

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import os
+from collections.abc import Iterable, Sequence
 from enum import Enum, IntEnum, StrEnum
 from typing import TYPE_CHECKING
 
@@ -55,6 +56,12 @@ class SandboxEntry:
     """Whether the entry counts only if there is something at the place."""
 
 
+READ_ALL = SandboxEntry(Named(Where.ROOT), Access.READ)
+WRITE_ROOTS = SandboxEntry(Named(Where.PROJECT_ROOTS), Access.WRITE)
+WRITE_SLASH_TMP = SandboxEntry(Named(Where.SLASH_TMP), Access.WRITE)
+WRITE_TMPDIR = SandboxEntry(Named(Where.TMPDIR), Access.WRITE)
+
+
 class Protection(IntEnum):
     """How well a place stays unwritten that lies inside of a writable one.  A larger value is better."""
 
@@ -65,22 +72,103 @@ class Protection(IntEnum):
     """The kernel keeps it."""
 
 
+AnyPath = str | os.PathLike[str]
+"""A path as programs write it."""
+
+
 @value
 class Sandbox:
-    """What a client asks that a command may do, and no more."""
+    """What a client asks that a command may do, and no more.
+
+    Most often it is made by ``read_only``, ``workspace`` or ``full_access``.
+    """
 
     entries: tuple[SandboxEntry, ...] | None
     """The lines of the policy; None if the command may read and write all files."""
     network: bool
     """Whether the command may use the network."""
-    cwd: str
-    """The directory that relative patterns are relative to."""
+    cwd: str = ""
+    """The directory that relative paths and patterns are relative to.  Empty: that of the command."""
     roots: tuple[str, ...] = ()
     """The directories that ``Where.PROJECT_ROOTS`` stands for."""
     pattern_depth: int | None = None
     """How many directories deep ``**`` looks."""
     least: Protection = Protection.SOFT
     """The least protection inside of writable places that the client accepts."""
+
+    # Presets.
+
+    @classmethod
+    def read_only(cls, *, network: bool = False, deny: Iterable[AnyPath] = ()) -> Sandbox:
+        """Return a sandbox in which everything can be read and nothing written.
+
+        Args:
+            network: Whether the command may use the network.
+            deny: Paths, or patterns as in ``Pattern``, that cannot even be read.  What is relative begins
+                at the directory of the command.
+        """
+        return cls((READ_ALL, *_denied(deny)), network)
+
+    @classmethod
+    def workspace(
+        cls,
+        *,
+        write: Iterable[AnyPath] = (),
+        network: bool = False,
+        deny: Iterable[AnyPath] = (),
+        tmp: bool = True,
+    ) -> Sandbox:
+        """Return a sandbox in which the command's directory can be written and everything be read.
+
+        ``.git`` and its like directly below a writable place stay as they are.
+
+        Args:
+            write: Further places that can be written, if they exist.  What is relative begins at the
+                directory of the command.
+            network: Whether the command may use the network.
+            deny: Paths, or patterns as in ``Pattern``, that cannot even be read, relative to the same.
+            tmp: Whether ``/tmp``, and the directory that ``TMPDIR`` of the command names, can be written.
+        """
+        entries = [READ_ALL, WRITE_ROOTS]
+        entries += (SandboxEntry(path, Access.WRITE) for path in _texts("write", write))
+        entries += (WRITE_SLASH_TMP, WRITE_TMPDIR) if tmp else ()
+        return cls((*entries, *_denied(deny)), network, roots=(".",))
+
+    @classmethod
+    def full_access(cls, *, network: bool = True) -> Sandbox:
+        """Return one in which all files can be read and written; with the network it forbids nothing."""
+        return cls(None, network)
+
+    # Facts.
+
+    @property
+    def is_placed(self) -> bool:
+        """Whether all its paths are absolute, so that its meaning depends on no directory of a command."""
+        patterns = [entry.place.text for entry in self.entries or () if isinstance(entry.place, Pattern)]
+        paths = [entry.place for entry in self.entries or () if isinstance(entry.place, str)]
+        if not self.cwd:
+            paths += patterns
+        return not any(map(_is_relative, (*self.roots, *paths)))
+
+    def at(self, cwd: str) -> Sandbox:
+        """Return the sandbox for a command in a directory, with all paths absolute.
+
+        ``Host.start`` does this.  Where no command is started, for example in a request about files, a
+        preset needs it.
+
+        Args:
+            cwd: The directory, as an absolute path.  It does not count if the sandbox has one of its own.
+        """
+        base = self.cwd or cwd
+        entries = self.entries
+        if entries is not None:
+            entries = tuple(
+                replace(entry, place=_absolute(entry.place, base)) if isinstance(entry.place, str) else entry
+                for entry in entries
+            )
+        return replace(
+            self, entries=entries, cwd=base, roots=tuple(_absolute(root, base) for root in self.roots)
+        )
 
     @property
     def confines(self) -> bool:
@@ -91,6 +179,28 @@ class Sandbox:
     def has_patterns(self) -> bool:
         """Whether the disk has to be searched for what the policy means."""
         return any(isinstance(entry.place, Pattern) for entry in self.entries or ())
+
+
+def _denied(patterns: Iterable[AnyPath]) -> Iterable[SandboxEntry]:
+    return (SandboxEntry(Pattern(text), Access.DENY) for text in _texts("deny", patterns))
+
+
+def _texts(what: str, given: Iterable[AnyPath]) -> list[str]:
+    if isinstance(given, str | os.PathLike):
+        # Each character of a text would be a path of its own.
+        raise TypeError(f"{what} is a sequence of paths, like [{os.fspath(given)!r}]")
+    texts = [os.fspath(one) for one in given]
+    if "" in texts:
+        raise ValueError(f"{what} has an empty path in it")
+    return texts
+
+
+def _is_relative(path: str) -> bool:
+    return not path.startswith("/")
+
+
+def _absolute(path: str, base: str) -> str:
+    return os.path.normpath(os.path.join(base, path)) if _is_relative(path) else path
 
 
 @value

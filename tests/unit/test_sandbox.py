@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 from itertools import permutations, product
+from pathlib import PurePosixPath
+from typing import Any
 
 import pytest
 from hypothesis import given
@@ -13,6 +15,7 @@ from holdfast.sandbox import (
     Access,
     Guarantees,
     Named,
+    Pattern,
     Protection,
     Rule,
     Rules,
@@ -189,3 +192,89 @@ def test_rules_within_everything_or_nothing(some: Rules) -> None:
 
     assert all(some.within(everything).access(path) == some.access(path) for path in PLACES)
     assert all(nothing.within(some).access(path) is DENY for path in PLACES)
+
+
+# Presets.
+
+
+def test_a_preset_means_the_directory_of_its_command() -> None:
+    """Whoever writes ``Sandbox.workspace()`` need not say the directory twice."""
+    placed = Sandbox.workspace(write=["out", PurePosixPath("/var/cache")], deny=["**/*.pem"]).at("/repo")
+
+    assert placed == Sandbox(
+        (
+            SandboxEntry(Named(Where.ROOT), READ),
+            SandboxEntry(Named(Where.PROJECT_ROOTS), WRITE),
+            SandboxEntry("/repo/out", WRITE),
+            SandboxEntry("/var/cache", WRITE),
+            SandboxEntry(Named(Where.SLASH_TMP), WRITE),
+            SandboxEntry(Named(Where.TMPDIR), WRITE),
+            SandboxEntry(Pattern("**/*.pem"), DENY),
+        ),
+        network=False,
+        cwd="/repo",
+        roots=("/repo",),
+    )
+
+
+def test_temporary_directories_can_be_left_out_of_a_workspace() -> None:
+    assert Sandbox.workspace(tmp=False, network=True).at("/repo") == Sandbox(
+        (SandboxEntry(Named(Where.ROOT), READ), SandboxEntry(Named(Where.PROJECT_ROOTS), WRITE)),
+        network=True,
+        cwd="/repo",
+        roots=("/repo",),
+    )
+
+
+def test_what_is_read_only_has_no_writable_place() -> None:
+    assert Sandbox.read_only(deny=["/etc/shadow"]).at("/repo") == Sandbox(
+        (SandboxEntry(Named(Where.ROOT), READ), SandboxEntry(Pattern("/etc/shadow"), DENY)),
+        network=False,
+        cwd="/repo",
+    )
+
+
+def test_full_access_forbids_nothing_but_the_network_if_that_is_asked() -> None:
+    assert not Sandbox.full_access().confines
+    assert Sandbox.full_access(network=False).confines
+
+
+def test_a_policy_with_absolute_paths_is_not_changed_by_a_directory() -> None:
+    """Raw policies mean what they meant before there were presets."""
+    policy = Sandbox(
+        (SandboxEntry("/a/b", WRITE), SandboxEntry(Pattern("*.pem"), DENY)), False, "/a", roots=("/r",)
+    )
+
+    assert policy.at("/elsewhere") == policy
+
+
+@pytest.mark.parametrize(
+    ("sandbox", "is_placed"),
+    [
+        (Sandbox.workspace(), False),
+        (Sandbox.workspace().at("/repo"), True),
+        (Sandbox.read_only(), True),
+        (Sandbox.read_only(deny=["/a/*"]), True),
+        (Sandbox.read_only(deny=["a/*"]), False),
+        (Sandbox.read_only(deny=["a/*"]).at("/repo"), True),
+        (Sandbox((SandboxEntry("a", WRITE),), network=False, cwd="/repo"), False),
+        (Sandbox.full_access(), True),
+    ],
+)
+def test_it_is_known_whether_a_directory_is_still_needed(sandbox: Sandbox, is_placed: bool) -> None:  # noqa: FBT001
+    assert sandbox.is_placed is is_placed
+
+
+@pytest.mark.parametrize("wrong", ["/out", PurePosixPath("/out")])
+def test_one_path_is_no_sequence_of_paths(wrong: Any) -> None:
+    """Otherwise every directory on the way could be written: ``/`` is the first character of each path."""
+    with pytest.raises(TypeError, match=r"write is a sequence of paths, like \['/out'\]"):
+        Sandbox.workspace(write=wrong)
+    with pytest.raises(TypeError, match="deny is a sequence"):
+        Sandbox.read_only(deny=wrong)
+
+
+def test_an_empty_path_is_refused() -> None:
+    """A variable that is not set must not make the working directory writable."""
+    with pytest.raises(ValueError, match="write has an empty path"):
+        Sandbox.workspace(write=[""])

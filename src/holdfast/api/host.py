@@ -226,7 +226,8 @@ class Host:
             retain: Bytes of output to keep for ``attach``.
             limits: What it may use, together with everything it starts.
             env_policy: Which variables of the host it inherits; ``env`` is set over them.
-            sandbox: What it may access; by default everything that the user of the host may.
+            sandbox: What it may access, such as ``Sandbox.workspace()``; by default everything that the
+                user of the host may.
             arg0: What it sees as its own name, instead of ``argv[0]``.
             idempotent: Return what the same request has started before.  Needs ``name`` and ``keep``.
             auto_remove: List it no more once it has ended, and forget it soon.  Needs ``keep``.

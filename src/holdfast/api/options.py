@@ -76,17 +76,18 @@ def spec_of(argv: Sequence[str], options: Options, *, cwd: str) -> Spec:
         cwd: The directory of the host, to which the option ``cwd`` is relative.
     """
     env, policy = options.get("env"), options.get("env_policy")
-    terminal = options.get("terminal")
+    terminal, sandbox = options.get("terminal"), options.get("sandbox")
+    directory = os.path.join(cwd, os.fsdecode(options.get("cwd") or cwd))
     return Spec(
         argv=argv,
-        cwd=os.path.join(cwd, os.fsdecode(options.get("cwd") or cwd)),
+        cwd=directory,
         env=env or {},
         env_policy=INHERIT if env is None and policy is None else policy,
         terminal=Size() if terminal is True else terminal or None,
         stdin=_one_of("stdin", options.get("stdin"), (None, PIPE, DEVNULL)) == PIPE,
         arg0=options.get("arg0"),
         terms=terms_of(options),
-        sandbox=options.get("sandbox"),
+        sandbox=None if sandbox is None else sandbox.at(directory),
     )
 
 

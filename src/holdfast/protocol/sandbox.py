@@ -362,11 +362,13 @@ def context_of(sandbox: model.Sandbox) -> SandboxContext:
     if not sandbox.confines:
         # Also on the wire this is the same as no sandbox.
         return SandboxContext(Disabled(), SandboxLevel.DISABLED)
+    if not sandbox.is_placed:
+        raise BadRequest("a sandbox with relative paths needs a directory: Sandbox.at gives it one")
     network = NetworkAccess.ENABLED if sandbox.network else NetworkAccess.RESTRICTED
     return SandboxContext(
         Managed(_file_system(sandbox), network),
         SandboxLevel.DISABLED,
-        cwd=uri_of(sandbox.cwd),
+        cwd=uri_of(sandbox.cwd) if sandbox.cwd else None,
         workspace_roots=[uri_of(root) for root in sandbox.roots],
         # Soft is what a server gives without being asked; others than ours do not know the word.
         protects_subpaths=None if sandbox.least is model.Protection.SOFT else _LEAST_WORDS[sandbox.least],

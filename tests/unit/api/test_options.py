@@ -9,6 +9,7 @@ import pytest
 
 from holdfast.api.options import INHERIT, Options, arguments, routes_of, spec_of, terms_of
 from holdfast.model import PLAIN, EnvironmentPolicy, Inherit, Limits, ProcessTerms, Size, Spec, Stream
+from holdfast.sandbox import Sandbox
 
 NOTHING = EnvironmentPolicy(Inherit.NONE, ignore_default_excludes=False, exclude=(), set=(), include_only=())
 
@@ -45,6 +46,14 @@ def test_without_options_a_command_is_as_with_subprocess() -> None:
 )
 def test_options_become_a_spec(options: Options, expected: Spec) -> None:
     assert spec_of(["a"], options, cwd="/here") == expected
+
+
+def test_a_preset_gets_the_directory_of_its_command() -> None:
+    here = spec_of(["a"], Options(sandbox=Sandbox.workspace()), cwd="/here")
+    below = spec_of(["a"], Options(sandbox=Sandbox.workspace(), cwd="below"), cwd="/here")
+
+    assert here.sandbox == Sandbox.workspace().at("/here")
+    assert below.sandbox == Sandbox.workspace().at("/here/below")
 
 
 def test_options_become_terms() -> None:

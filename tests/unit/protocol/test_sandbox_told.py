@@ -57,6 +57,31 @@ def test_a_sandbox_that_forbids_nothing_is_none() -> None:
     assert understood(Sandbox(None, network=True, cwd="/")) is None
 
 
+@pytest.mark.parametrize(
+    "preset",
+    [
+        Sandbox.read_only(network=True, deny=["*.pem", "/secret"]),
+        Sandbox.workspace(write=["out"], deny=["**/*.pem"]),
+        Sandbox.full_access(network=False),
+    ],
+)
+def test_a_preset_is_understood_when_it_has_a_directory(preset: Sandbox) -> None:
+    sandbox = preset.at("/repo")
+
+    assert understood(sandbox) == sandbox
+
+
+def test_a_sandbox_without_a_directory_gets_that_of_the_process() -> None:
+    assert understood(Sandbox.read_only(), "/repo") == Sandbox.read_only().at("/repo")
+
+
+@pytest.mark.parametrize("preset", [Sandbox.workspace(), Sandbox.read_only(deny=["*.pem"])])
+def test_a_sandbox_that_is_relative_to_nothing_is_not_told(preset: Sandbox) -> None:
+    """A server might take its own directory for the one that was meant."""
+    with pytest.raises(BadRequest, match=r"Sandbox\.at gives it one"):
+        context_of(preset)
+
+
 def test_the_depth_of_patterns_means_nothing_without_entries() -> None:
     assert understood(Sandbox(None, network=False, cwd="/", pattern_depth=3)) == Sandbox(
         None, network=False, cwd="/"

@@ -28,7 +28,15 @@ from holdfast.protocol.app import (
     WorkspaceWrite,
 )
 from holdfast.protocol.sandbox import NetworkAccess
-from holdfast.sandbox import Access, Named, Sandbox, SandboxEntry, Where
+from holdfast.sandbox import (
+    READ_ALL,
+    WRITE_ROOTS,
+    WRITE_SLASH_TMP,
+    WRITE_TMPDIR,
+    Access,
+    Sandbox,
+    SandboxEntry,
+)
 from holdfast.value import replace, value
 from holdfast.wire.serde import quote
 
@@ -117,11 +125,6 @@ COMMAND = Family(
 
 # What a command may do.
 
-_READ_ALL = SandboxEntry(Named(Where.ROOT), Access.READ)
-_ROOTS = SandboxEntry(Named(Where.PROJECT_ROOTS), Access.WRITE)
-_SLASH_TMP = SandboxEntry(Named(Where.SLASH_TMP), Access.WRITE)
-_TMPDIR = SandboxEntry(Named(Where.TMPDIR), Access.WRITE)
-
 POLICIES: dict[str, SandboxPolicy] = {
     "read-only": ReadOnly(),
     "workspace-write": WorkspaceWrite(),
@@ -159,17 +162,17 @@ def policy_of(params: ExecParams, info: HostInfo, cwd: str, default: str) -> tup
 def _sandbox(policy: SandboxPolicy, cwd: str, root: str) -> tuple[Sandbox | None, bool]:
     match policy:
         case ReadOnly(network_access=network):
-            return Sandbox((_READ_ALL,), network, cwd), network
+            return Sandbox((READ_ALL,), network, cwd), network
         case WorkspaceWrite(network_access=network):
             entries = [
-                _READ_ALL,
-                _ROOTS,
+                READ_ALL,
+                WRITE_ROOTS,
                 *(SandboxEntry(path, Access.WRITE) for path in policy.writable_roots),
             ]
             if not policy.exclude_slash_tmp:
-                entries.append(_SLASH_TMP)
+                entries.append(WRITE_SLASH_TMP)
             if not policy.exclude_tmpdir_env_var:
-                entries.append(_TMPDIR)
+                entries.append(WRITE_TMPDIR)
             return Sandbox(tuple(entries), network, cwd, roots=(root,)), network
         case ExternalSandbox(network_access=access):
             return None, access is NetworkAccess.ENABLED

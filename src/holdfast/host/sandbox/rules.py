@@ -240,14 +240,15 @@ def resolve(sandbox: Sandbox, tmpdir: str | None, search: PolicySearch | None = 
         search: How long and how far the disk may be searched.
 
     Raises:
-        BadRequest: A pattern cannot be looked for.
+        BadRequest: A pattern cannot be looked for, or a path is relative to nothing.
         LimitReached: There is too much to look for.
         SandboxUnavailable: A directory cannot be listed, so that nobody knows what a pattern matches.
     """
     if sandbox.entries is None:
         return EVERYTHING
-    search = search or PolicySearch()
-    search.begin(sandbox)
+    if not sandbox.is_placed:
+        raise BadRequest("a sandbox with relative paths needs a directory: Sandbox.at gives it one")
+    (search := search or PolicySearch()).begin(sandbox)
     found: dict[str, Rule] = {}
     guards: list[Rule] = []
     named: set[str] = set()

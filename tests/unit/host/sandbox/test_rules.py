@@ -50,6 +50,13 @@ def test_all_files_are_one_rule() -> None:
     assert EVERYTHING.rules == (Rule("/", WRITE),)
 
 
+@pytest.mark.parametrize("preset", [Sandbox.workspace(), Sandbox.read_only(deny=["a/*"])])
+def test_what_is_relative_to_nothing_has_no_rules(preset: Sandbox) -> None:
+    """Below the root it would mean another place."""
+    with pytest.raises(BadRequest, match="needs a directory"):
+        resolve(preset, None)
+
+
 def test_nothing_listed_is_no_rule_at_all() -> None:
     """Not even the program can be seen."""
     assert made() == Rules([])
