@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from holdfast import Completed, Host, Sandbox
+from holdfast import Completed, Denial, Host, Kind, Sandbox
 
 pytestmark = pytest.mark.slow
 
@@ -85,3 +85,52 @@ async def test_a_pattern_hides_what_matches_it(host: Host, work: Path) -> None:
 
     assert (done.returncode, done.stdout) == (1, "")
     assert (work / "made").exists()
+
+
+# What was refused.
+
+
+async def test_what_was_refused_is_told_of_a_command(host: Host, work: Path) -> None:
+    """An agent that knows what was refused can ask for exactly that."""
+    script = "mkdir .git/hooks; echo x >../outside/made; exit 3"
+
+    done = await sh(host, work, Sandbox.workspace(tmp=False), script)
+
+    if not host.info.sandboxes.exact:
+        pytest.skip("there is no witness here")
+    assert (done.returncode, done.outcome.kind) == (3, Kind.SANDBOX_DENIED)
+    assert done.denials == (
+        Denial("mkdir", str(work / ".git/hooks")),
+        Denial("open", str(work.parent / "outside/made")),
+    )
+
+
+async def test_what_was_refused_is_told_although_the_command_succeeded(host: Host, work: Path) -> None:
+    done = await sh(host, work, Sandbox.read_only(), "mkdir made; true")
+
+    if not host.info.sandboxes.exact:
+        pytest.skip("there is no witness here")
+    assert (done.returncode, done.denials) == (0, (Denial("mkdir", str(work / "made")),))
+
+
+async def test_nothing_is_refused_without_a_sandbox(host: Host) -> None:
+    done = await host.run(["false"], capture_output=True)
+
+    assert done.denials == ()
+
+
+async def test_whoever_only_waits_is_told_what_was_refused(host: Host, work: Path) -> None:
+    """The end of a process that nobody reads comes in another message."""
+    if not host.info.sandboxes.exact:
+        pytest.skip("there is no witness here")
+    handle = await host.start(
+        ["sh", "-c", "mkdir made; exit 1"], cwd=work, sandbox=Sandbox.read_only(), keep=True
+    )
+    assert handle.denials == ()
+
+    found = await host.attach(handle.name)
+    outcome = await found.wait()
+
+    assert outcome.kind is Kind.SANDBOX_DENIED
+    assert found.denials == (Denial("mkdir", str(work / "made")),)
+    await handle.end()

@@ -824,6 +824,12 @@ export interface WaitResult {
   /** Pids of those who hold the output of an exited process open, as far as they were seen. */
   heldBy: number[];
   closed: boolean;
+  /** As in the answer to `process/read`; told of an exited process that has a sandbox. */
+  sandboxDenied?: boolean;
+  /** As in the answer to `process/read`. */
+  denials?: Denial[];
+  /** As in the answer to `process/read`. */
+  denial?: string;
 }
 
 export interface WriteResult {

@@ -17,7 +17,7 @@ from __future__ import annotations
 import asyncio
 import sys
 from collections import deque
-from collections.abc import Callable, Mapping
+from collections.abc import AsyncIterator, Callable, Mapping
 from enum import Enum
 
 from holdfast.allowance import Allowance
@@ -295,3 +295,26 @@ class OutputFeed:
             self._watch.stop()
         self._is_catching_up = False
         self._close()
+
+
+class OutputChunks(AsyncIterator[Chunk]):
+    """The output as chunks, from where the last iteration was left."""
+
+    def __init__(self, feed: OutputFeed) -> None:
+        self._feed = feed
+
+    async def __anext__(self) -> Chunk:
+        chunk = await self._feed.chunk()
+        if chunk is None:
+            raise StopAsyncIteration
+        return chunk
+
+
+class OutputBytes(AsyncIterator[bytes]):
+    """The bytes of the output, from where the last iteration was left."""
+
+    def __init__(self, feed: OutputFeed) -> None:
+        self._chunks = OutputChunks(feed)
+
+    async def __anext__(self) -> bytes:
+        return (await self._chunks.__anext__()).data

@@ -19,16 +19,16 @@ from holdfast.errors import HoldfastError, LinkLost
 from holdfast.model import Chunk, Ended, Exit, Kind, Outcome, Size, Stream, Usage
 from holdfast.value import value
 
-from .feed import OutputFeed, Routes
+from .feed import OutputBytes, OutputChunks, OutputFeed, Routes
 from .options import Options, Text
 from .stdin import StdinWriter
 
 if TYPE_CHECKING:
     from holdfast.allowance import Allowance
     from holdfast.place import NamedProcess
+    from holdfast.sandbox import Denial
 
     from .host import Host
-
 
 DRAIN = 2.0
 """Seconds for which output is awaited after the exit, if another process holds it open."""
@@ -120,11 +120,17 @@ class Handle:
         end = self._process.exit
         return None if end is None else end.usage
 
+    @property
+    def denials(self) -> tuple[Denial, ...]:
+        """What its sandbox refused it, as far as the host saw that; empty while it runs."""
+        end = self._process.exit
+        return () if end is None or end.denied is None else end.denied.denials
+
     # Output.
 
     def __aiter__(self) -> AsyncIterator[bytes]:
         """Iterate over the bytes of both outputs, in the order in which they came, up to their end."""
-        return _Bytes(self._feed)
+        return OutputBytes(self._feed)
 
     def chunks(self) -> AsyncIterator[Chunk]:
         """Iterate over the output as chunks, with stream and number.
@@ -138,7 +144,7 @@ class Handle:
             HoldfastError: Bytes written to stdin could not be delivered, and no call has raised that
                 yet.  The process may wait for them for ever.  Iterate again to wait for it all the same.
         """
-        return _Chunks(self._feed)
+        return OutputChunks(self._feed)
 
     async def communicate(
         self,
@@ -189,9 +195,8 @@ class Handle:
             return await self._end_of_it()
 
     async def _end_of_it(self) -> Outcome:
-        end: Exit | None = None
-        while end is None:
-            end = await self._process.wait(_LONG)
+        while (end := await self._process.wait(_LONG)) is None:
+            pass
         return end.outcome
 
     async def send_signal(self, signal: int) -> None:
@@ -251,25 +256,6 @@ def returncode(end: Exit) -> int:
     return UNKNOWN if outcome.exit_code is None else outcome.exit_code
 
 
-class _Chunks(AsyncIterator[Chunk]):
-    def __init__(self, feed: OutputFeed) -> None:
-        self._feed = feed
-
-    async def __anext__(self) -> Chunk:
-        chunk = await self._feed.chunk()
-        if chunk is None:
-            raise StopAsyncIteration
-        return chunk
-
-
-class _Bytes(AsyncIterator[bytes]):
-    def __init__(self, feed: OutputFeed) -> None:
-        self._chunks = _Chunks(feed)
-
-    async def __anext__(self) -> bytes:
-        return (await self._chunks.__anext__()).data
-
-
 # Commands that are run to their end: input, output, timeout, and the result or the error.
 
 T_co = TypeVar("T_co", bound=bytes | str | None, covariant=True)
@@ -326,6 +312,8 @@ class Completed(Generic[T_co]):
     outcome: Outcome
     """How it ended, and why."""
     usage: Usage | None = None
+    denials: tuple[Denial, ...] = ()
+    """What its sandbox refused it, as far as the host saw it."""
 
     def check_returncode(self) -> None:
         """Raise an error if the command failed.
@@ -447,4 +435,4 @@ def _completed(
     seconds = limits.get(outcome.kind)
     if seconds is not None:
         raise TimedOut(handle.args, seconds, stdout, stderr)
-    return Completed(handle.args, code, stdout, stderr, outcome, handle.usage)
+    return Completed(handle.args, code, stdout, stderr, outcome, handle.usage, handle.denials)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import AsyncIterator, Coroutine, Iterable, Iterator, Sequence
 from types import TracebackType
-from typing import TypeVar
+from typing import TYPE_CHECKING, TypeVar
 
 from holdfast.model import Chunk, Ended, Outcome, Size, Usage
 
@@ -13,6 +13,9 @@ from . import handle as asynchronous
 from .handle import DRAIN, TimedOut
 from .stdin import StdinWriter
 from .thread import LoopThread
+
+if TYPE_CHECKING:
+    from holdfast.sandbox import Denial
 
 T = TypeVar("T")
 
@@ -148,6 +151,10 @@ class Handle:
     @property
     def usage(self) -> Usage | None:
         return self._handle.usage
+
+    @property
+    def denials(self) -> tuple[Denial, ...]:
+        return self._handle.denials
 
     # Output.
 

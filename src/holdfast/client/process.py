@@ -358,7 +358,7 @@ class RemoteProcess:
                 milliseconds = max(0, min(int(remaining * 1000), PULL_MS))
                 found = await self._ask(WAIT, WaitParams(self.identifier, milliseconds), _itself)
                 if found.exited:
-                    self.exit = events.read_wait(found)
+                    self.exit = events.read_exit(found)
             if self.exit is not None or remaining <= 0:
                 return self.exit
             if not self._cursor.pulled or self.watches:

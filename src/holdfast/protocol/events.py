@@ -14,6 +14,7 @@ from functools import lru_cache
 from typing import Final
 
 import msgspec
+from msgspec import UNSET, UnsetType
 
 from holdfast.backend import HostedProcess
 from holdfast.model import (
@@ -166,16 +167,14 @@ def _outcome_text(found: Outcome) -> bytes:
 
 def _denied(end: Exit, *, extended: bool) -> bytes:
     """Whether the sandbox refused something, and the process then failed; and what, if that is known."""
-    denied = end.denied
-    if denied is None:
+    if end.denied is None:
         return b'"sandboxDenied":false'
-    text = b'"sandboxDenied":true' if denied.failed else b'"sandboxDenied":false'
-    if denied.denials:
-        text += b',"denials":' + _encode(
-            [WireDenial(one.op, printable(one.subject), one.count) for one in denied.denials]
-        )
+    failed, denials, how = denied(end.denied)
+    text = b'"sandboxDenied":true' if failed else b'"sandboxDenied":false'
+    if denials:
+        text += b',"denials":' + _encode(denials)
     if extended:
-        text += b',"denial":"exact"' if denied.exact else b',"denial":"guess"'
+        text += b',"denial":"%b"' % how.encode()
     return text
 
 
@@ -221,38 +220,28 @@ def usage(found: Usage) -> WireUsage:
     return WireUsage(found.user_us // 1000, found.system_us // 1000, found.peak_bytes)
 
 
-def read_exit(found: ReadResult | ProcessExited) -> Exit:
+def denied(found: Denied) -> tuple[bool, list[WireDenial] | UnsetType, str]:
+    """What a sandbox has to do with an end, as members of an answer to a client that knows the extensions."""
+    denials = [WireDenial(one.op, printable(one.subject), one.count) for one in found.denials]
+    return found.failed, denials or UNSET, "exact" if found.exact else "guess"
+
+
+def read_exit(found: ReadResult | ProcessExited | WaitResult) -> Exit:
     """The end of a process that has one."""
-    denied = None
+    refused = None
     if found.sandbox_denied or found.denial:
         denials = tuple(Denial(one.op, one.path, one.count) for one in found.denials or ())
-        denied = Denied(found.sandbox_denied, found.denial == "exact", denials)
-    return _read_exit(
-        found.exit_code, found.outcome or None, found.usage or None, found.held_by or [], denied
-    )
-
-
-def read_wait(found: WaitResult) -> Exit:
-    """The end of a process, as ``process/wait`` tells it: without what its sandbox refused."""
-    return _read_exit(found.exit_code, found.outcome, found.usage, found.held_by, None)
-
-
-def _read_exit(
-    code: int | None,
-    how: WireOutcome | None,
-    used: WireUsage | None,
-    held_by: list[int],
-    denied: Denied | None,
-) -> Exit:
-    code = -1 if code is None else code
-    if how is not None:
-        end = _read_outcome(how)
-    elif denied is not None and denied.failed:
+        refused = Denied(bool(found.sandbox_denied), found.denial == "exact", denials)
+    code = -1 if found.exit_code is None else found.exit_code
+    if found.outcome:
+        end = _read_outcome(found.outcome)
+    elif refused is not None and refused.failed:
         end = Outcome(Kind.SANDBOX_DENIED, code)
     else:
         end = Outcome(Kind.EXIT, code)
-    spent = None if used is None else Usage(used.user_ms * 1000, used.system_ms * 1000, used.max_rss_bytes)
-    return Exit(code, end, spent, tuple(held_by), denied)
+    used = found.usage
+    spent = Usage(used.user_ms * 1000, used.system_ms * 1000, used.max_rss_bytes) if used else None
+    return Exit(code, end, spent, tuple(found.held_by or ()), refused)
 
 
 # Pages.

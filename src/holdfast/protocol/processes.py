@@ -178,6 +178,16 @@ class WireUsage(Shape):
     """Of the largest of them."""
 
 
+class WireDenial(Shape):
+    """Something that a sandbox has refused, although it would have worked without one."""
+
+    op: str
+    """The name of a system call; empty stands for more than can be listed."""
+    path: str
+    """What it was about: a path, or a kind of socket."""
+    count: U64
+
+
 class WaitResult(Shape, kw_only=True):
     exited: bool
     exit_code: int | None = None
@@ -186,6 +196,12 @@ class WaitResult(Shape, kw_only=True):
     held_by: list[int] = msgspec.field(default_factory=list)
     """Pids of those who hold the output of an exited process open, as far as they were seen."""
     closed: bool
+    sandbox_denied: bool | UnsetType = UNSET
+    """As in the answer to ``process/read``; told of an exited process that has a sandbox."""
+    denials: list[WireDenial] | UnsetType = UNSET
+    """As in the answer to ``process/read``."""
+    denial: str | UnsetType = UNSET
+    """As in the answer to ``process/read``."""
 
 
 class ListedProcess(Shape):
@@ -243,16 +259,6 @@ class OutputChunk(Shape):
 
     def __post_init__(self) -> None:
         within_u64(self.seq)
-
-
-class WireDenial(Shape):
-    """Something that a sandbox has refused, although it would have worked without one."""
-
-    op: str
-    """The name of a system call; empty stands for more than can be listed."""
-    path: str
-    """What it was about: a path, or a kind of socket."""
-    count: U64
 
 
 class ReadResult(Shape, kw_only=True):

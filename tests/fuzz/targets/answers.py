@@ -18,7 +18,7 @@ from holdfast.errors import BadRequest, HoldfastError, OutputGap
 from holdfast.files import WalkTerms
 from holdfast.model import Chunk, Page
 from holdfast.protocol.errors import kinds
-from holdfast.protocol.events import read_listing, read_page, read_wait
+from holdfast.protocol.events import read_exit, read_listing, read_page
 from holdfast.protocol.files import (
     CANONICALIZE,
     GET_METADATA,
@@ -45,7 +45,7 @@ READERS: tuple[tuple[Signature[Any, Any], Callable[[Any], Any]], ...] = (
     (START, lambda result: result),
     (LIST, lambda result: [read_listing(each) for each in result.processes]),
     (READ, read_page),
-    (WAIT, read_wait),
+    (WAIT, read_exit),
     (WRITE, lambda result: result),
     (TERMINATE, lambda result: result),
     (READ_FILE, files._read_file),

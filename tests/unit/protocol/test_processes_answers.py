@@ -16,6 +16,7 @@ from holdfast.protocol.processes import (
     ReadResult,
     TerminateResult,
     WaitResult,
+    WireDenial,
     WireOutcome,
     WireOutputGap,
     WireUsage,
@@ -147,6 +148,17 @@ USAGE_TEXT = b'{"userMs":1,"systemMs":2,"maxRssBytes":18446744073709551615}'
             + b',"usage":'
             + USAGE_TEXT
             + b',"heldBy":[5,6],"closed":true}',
+        ),
+        (
+            WaitResult(
+                exited=True,
+                closed=True,
+                sandbox_denied=True,
+                denials=[WireDenial("open", "/x", 1)],
+                denial="exact",
+            ),
+            b'{"exited":true,"exitCode":null,"outcome":null,"usage":null,"heldBy":[],"closed":true,'
+            b'"sandboxDenied":true,"denials":[{"op":"open","path":"/x","count":1}],"denial":"exact"}',
         ),
         (WireOutputGap(1, 3, 70), b'{"fromSeq":1,"toSeq":3,"bytes":70}'),
         (WireOutputGap(1, 3, None), b'{"fromSeq":1,"toSeq":3,"bytes":null}'),

@@ -113,7 +113,7 @@ async def wait(talk: ExecConversation, params: WaitParams) -> WaitResult:
     """Wait for the exit of a process."""
     process = find(talk, params.process_id).process
     end = await process.wait(_seconds(params.wait_ms))
-    return WaitResult(
+    result = WaitResult(
         exited=end is not None,
         exit_code=None if end is None else end.code,
         outcome=None if end is None else events.outcome(end.outcome),
@@ -121,6 +121,9 @@ async def wait(talk: ExecConversation, params: WaitParams) -> WaitResult:
         held_by=[] if end is None else list(end.held_by),
         closed=process.closed,
     )
+    if end is not None and end.denied is not None:
+        result.sandbox_denied, result.denials, result.denial = events.denied(end.denied)
+    return result
 
 
 def _seconds(milliseconds: int | None) -> float:

@@ -9,7 +9,8 @@ from unittest.mock import ANY
 import pytest
 
 from holdfast.errors import StillStarting, UnknownProcess
-from holdfast.model import Chunk, Exit, Gap, Kind, Outcome, Page, Stream, Usage
+from holdfast.model import Chunk, Denied, Exit, Gap, Kind, Outcome, Page, Stream, Usage
+from holdfast.sandbox import Denial
 from tests.fakes.dialects import FakeProcess, exited
 from tests.fakes.exec_talk import ExecTalk, ready, started
 
@@ -279,6 +280,30 @@ async def test_a_wait_tells_everything_about_the_end(*, extended: bool) -> None:
     }
     process.close()
     assert (await scene.call("process/wait", {"processId": "p"}))["closed"] is True
+
+
+@pytest.mark.parametrize(
+    ("denied", "told"),
+    [
+        (
+            Denied(True, True, (Denial("open", "/etc/\udcff", 2),)),
+            {
+                "sandboxDenied": True,
+                "denials": [{"op": "open", "path": "/etc/\ufffd", "count": 2}],
+                "denial": "exact",
+            },
+        ),
+        (Denied(False, False), {"sandboxDenied": False, "denial": "guess"}),
+    ],
+)
+async def test_a_wait_tells_what_the_sandbox_refused(denied: Denied, told: dict[str, Any]) -> None:
+    """Whoever only waits for a kept process reads nothing that would tell it."""
+    scene, process = await started()
+    process.exit_with(end=Exit(1, Outcome(Kind.EXIT, 1), denied=denied))
+
+    result = await scene.call("process/wait", {"processId": "p"})
+
+    assert {key: result[key] for key in result if key in ("sandboxDenied", "denials", "denial")} == told
 
 
 async def test_what_an_end_cost_may_be_unknown() -> None:
