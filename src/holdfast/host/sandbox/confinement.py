@@ -7,6 +7,7 @@ confinement.  Where none works, it refuses.
 from __future__ import annotations
 
 import contextlib
+import itertools
 import os
 import platform
 import select
@@ -368,8 +369,20 @@ class Confiner:
         """
         best = self.guarantees
         if best.backend is None:
-            raise SandboxUnavailable(best.reason)
-        return self._backends[best.backend].confine(sandbox, resolve(sandbox, tmpdir, search))
+            raise SandboxUnavailable(self._advised(best.reason))
+        rules = resolve(sandbox, tmpdir, search)
+        try:
+            return self._backends[best.backend].confine(sandbox, rules)
+        except SandboxUnavailable as refused:
+            raise SandboxUnavailable(self._advised(refused.reason, best.backend)) from refused
+
+    def _advised(self, reason: str, kept_by: str | None = None) -> str:
+        """Return why a sandbox is refused, with what keeps sandboxes here and what might keep this one."""
+        if kept_by is not None:
+            reason = f"{reason}; sandboxes are kept by {kept_by} here"
+        better = itertools.takewhile(lambda name: name != kept_by, self._findings)
+        cures = [f"{name}: {self._findings[name].cure}" for name in better if self._findings[name].cure]
+        return f"{reason}; what may help: {'; '.join(cures)}" if cures else reason
 
     def close(self) -> None:
         """Release everything.  May be called twice."""

@@ -12,7 +12,7 @@ from holdfast.errors import SandboxUnavailable
 from holdfast.host.sandbox import landlock
 from holdfast.host.sandbox.backends import SandboxProbe
 from holdfast.host.sandbox.confinement import Confiner
-from holdfast.sandbox import Access, Guarantees, Protection, SandboxBackendName
+from holdfast.sandbox import Access, Guarantees, Protection, SandboxBackendName, SandboxEntry
 from tests.fakes.policies import ROOT, asked
 
 READ, WRITE, DENY = Access.READ, Access.WRITE, Access.DENY
@@ -104,7 +104,27 @@ def test_without_either_there_is_none_and_both_reasons_are_told(
     assert found == Guarantees(None, reason=f"bubblewrap: {NO_COMPILER}; landlock: {needed}")
     with pytest.raises(SandboxUnavailable, match="needed is") as caught:
         confiner.confine(asked(ROOT), None)
-    assert caught.value.reason == found.reason
+    told, _, cures = caught.value.reason.partition("; what may help: ")
+    assert told == found.reason
+    assert cures == "; ".join(f"{name}: {probe.cure}" for name, probe in confiner.findings.items())
+    confiner.close()
+
+
+def test_whoever_is_refused_is_told_what_keeps_sandboxes_here_and_what_would_keep_more() -> None:
+    """Who asked has never seen the host, and whoever runs it has not seen the request."""
+    if landlock.version() < landlock.LEAST:
+        pytest.skip("there is no Landlock here")
+    confiner = Confiner(None)  # Bubblewrap needs the program that is missing then.
+    denied = SandboxEntry("/etc/passwd", Access.DENY)
+
+    with pytest.raises(SandboxUnavailable) as caught:
+        confiner.confine(asked(ROOT, denied), None)
+
+    cure = confiner.findings[SandboxBackendName.BUBBLEWRAP].cure
+    assert caught.value.reason == (
+        "Landlock cannot deny '/etc/passwd' inside of a place that can be read;"
+        f" sandboxes are kept by landlock here; what may help: bubblewrap: {cure}"
+    )
     confiner.close()
 
 
