@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import shlex
 import signal
+from collections.abc import Sequence
 from errno import EACCES, EISDIR, ENOENT, ENOEXEC, ENOTDIR, EPERM
 
 from holdfast import errors as e
 from holdfast.model import Kind, Outcome, ProcessState
+from holdfast.sandbox import Denial
 
-from .report import ExitCode, Failure, cut
+from .report import ExitCode, Failure, cut, plain
 
 _TIMEOUTS = (Kind.TIMEOUT, Kind.IDLE_TIMEOUT)
 
@@ -22,6 +24,15 @@ _REMARKS = {
     Kind.SANDBOX_DENIED: "the sandbox refused it something",
     Kind.LOST: "nobody knows how it ended: whoever watched over it is gone",
 }
+
+_MOST_DENIALS = 3
+"""How many refusals of a sandbox are told; ``-o json`` has all."""
+
+_LONGEST_SUBJECT = 120
+"""Characters of what was refused: a command may have chosen the path."""
+
+_DENIED = {"open": "write", "socket": "network socket"}
+"""What a system call means, where its name leaves that open.  Only whoever would write is refused to open."""
 
 _NOT_EXECUTABLE = (EACCES, EPERM, ENOEXEC, EISDIR)
 
@@ -49,12 +60,33 @@ def code_of(outcome: Outcome) -> int:
     return ExitCode.FAILED if outcome.exit_code is None else outcome.exit_code & 0xFF
 
 
-def remark(outcome: Outcome) -> str | None:
-    """Say what the exit code leaves open; None if the code says everything."""
+def remark(outcome: Outcome, denials: Sequence[Denial] = ()) -> str | None:
+    """Say what the exit code leaves open; None if the code says everything.
+
+    Args:
+        denials: What its sandbox has refused.  It is told of a process that has failed.
+    """
     words = _REMARKS.get(outcome.kind)
-    if words is None:
-        return None
-    return f"{words} ({outcome.detail})" if outcome.detail else words
+    if words is not None and outcome.detail:
+        words = f"{words} ({outcome.detail})"
+    if not denials or not code_of(outcome):
+        return words
+    refused = refusals(denials)
+    return refused if words is None or outcome.kind is Kind.SANDBOX_DENIED else f"{words}; {refused}"
+
+
+def refusals(denials: Sequence[Denial]) -> str:
+    """Say in one sentence what a sandbox has refused; no longer than a few lines, however much it was."""
+    # One without a name counts those that the host could not list.
+    named = [each for each in denials if each.op]
+    shown = [
+        f"{_DENIED.get(each.op, each.op)} {cut(plain(each.subject), _LONGEST_SUBJECT)}".strip()
+        for each in named[:_MOST_DENIALS]
+    ]
+    unnamed = sum(each.count for each in denials if not each.op)
+    if rest := len(named) - len(shown) + unnamed:
+        shown.append(f"{rest} more")
+    return f"the sandbox refused it: {', '.join(shown)}"
 
 
 def state_of(state: str, outcome: Outcome | None, exit_code: int | None) -> str:
@@ -96,7 +128,7 @@ def explain(error: e.HoldfastError, *, url: str | None = None) -> Failure:
     """
     match error:
         case e.SpawnFailed():
-            return Failure(_spawn_failed(error), code_of_start(error))
+            return Failure(_spawn_failed(error, url), code_of_start(error))
         case e.UnknownProcess(name=name):
             return Failure(f"no process named {name!r}; 'holdfast ps -a' shows those that there are")
         case e.NameTaken(name=name):
@@ -121,6 +153,8 @@ def explain(error: e.HoldfastError, *, url: str | None = None) -> Failure:
             return Failure(f"{error}; see 'holdfast ps -a' before you do it again")
         case e.LinkLost(reason=reason):
             return Failure(_link_lost(reason, url))
+        case e.SandboxUnavailable():
+            return Failure(f"{error}; {_doctor(url)}")
         case e.OutputGap():
             return Failure(f"{error}; a larger --retain keeps more")
         case e.LimitReached(limit=limit, value=value):
@@ -146,7 +180,13 @@ def command(verb: str, name: str) -> str:
     return shlex.join(["holdfast", verb, *(["--"] if name.startswith("-") else []), name])
 
 
-def _spawn_failed(error: e.SpawnFailed) -> str:
+def _doctor(url: str | None) -> str:
+    if url is None:
+        return "'holdfast doctor' says what is kept here, and what to install"
+    return "'holdfast doctor' on the host of the server says what is kept there, and what to install"
+
+
+def _spawn_failed(error: e.SpawnFailed, url: str | None) -> str:
     match error.fault:
         case e.Fault.PROGRAM:
             where = "; it was looked for in the directories of PATH" if error.search is not None else ""
@@ -154,7 +194,7 @@ def _spawn_failed(error: e.SpawnFailed) -> str:
         case e.Fault.DIRECTORY:
             return f"cannot run in directory {error.subject!r}: {error.reason}; -w names another"
         case e.Fault.SANDBOX:
-            return f"the sandbox cannot be made: {error.reason}; see 'holdfast doctor'"
+            return f"the sandbox cannot be made: {error.reason}; {_doctor(url)}"
         case _:
             return str(error)
 

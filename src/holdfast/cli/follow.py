@@ -26,7 +26,7 @@ from holdfast.value import value
 from . import terminal
 from .explain import code_of, command, remark
 from .report import ExitCode, say
-from .show import chunk_document, json_line, outcome_document, usage_document
+from .show import chunk_document, denial_documents, json_line, outcome_document, usage_document
 from .streams import DescriptorReader, DescriptorWriter
 from .terminal import KeyScanner
 
@@ -210,7 +210,7 @@ class ForegroundProcess:
             await self._write_end(outcome)
             message = message or self._gap
         else:
-            message = self._gap or remark(outcome) or message
+            message = self._gap or remark(outcome, self._handle.denials) or message
         self._finish(code, message)
 
     async def _write_end(self, outcome: Outcome) -> None:
@@ -219,6 +219,7 @@ class ForegroundProcess:
             "exitCode": code_of(outcome),
             "outcome": outcome_document(outcome),
             "usage": usage_document(self._handle.usage),
+            "denials": denial_documents(self._handle.denials),
         }
         try:
             await self._sink.write_document(document)

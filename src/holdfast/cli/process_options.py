@@ -10,6 +10,7 @@ from difflib import get_close_matches
 from .options import Parser, add_detach_keys, add_names, add_output, add_quiet, add_server
 from .quantities import byte_count, count, duration, positive, positive_duration, terminal_size
 from .report import Failure
+from .sandbox_options import add_sandbox
 
 _GRACE = 5.0
 """Seconds between SIGTERM and SIGKILL, unless ``--grace`` says otherwise."""
@@ -280,6 +281,7 @@ def _configure(parser: Parser) -> None:
         "--env-file", metavar="FILE", action="append", default=[], help="variables, one NAME=VALUE per line"
     )
     _add_limits(parser)
+    add_sandbox(parser)
     add_detach_keys(parser)
     add_output(parser, "a line per piece of output, in base64, and one for the end")
     add_quiet(parser, "say nothing of our own but what went wrong")

@@ -247,7 +247,7 @@ def wait(arguments: argparse.Namespace) -> int:
             while end is None:
                 end = await process.wait(_LONG_WAIT)
             ends.append((process.name, end.outcome))
-            words = remark(end.outcome)
+            words = remark(end.outcome, () if end.denied is None else end.denied.denials)
             if words and not arguments.quiet and not wants_json(arguments):
                 say(f"{process.name}: {words}")
         if wants_json(arguments):

@@ -20,6 +20,7 @@ from .follow import Manner, follow
 from .options import wants_json
 from .process_options import variables
 from .report import Failure, tell_names
+from .sandbox_options import sandbox_of
 from .show import tell_json
 from .streams import is_given
 from .target import perform, url_of
@@ -98,6 +99,7 @@ def _check(arguments: argparse.Namespace) -> None:
     for option in ("replace", "idempotent"):
         if getattr(arguments, option) and arguments.name is None:
             raise Failure(f"--{option} needs the name of the process: add --name NAME")
+    sandbox_of(arguments)
     if url_of(arguments) is None:
         _check_directory()
     if arguments.detach and url_of(arguments) is None:
@@ -134,6 +136,8 @@ def _terms(arguments: argparse.Namespace) -> dict[str, Any]:
         terms |= {"env": overlay, "env_policy": INHERIT}
     if arguments.memory or arguments.cpu or arguments.pids:
         terms["limits"] = Limits(memory=arguments.memory, cpu=arguments.cpu, processes=arguments.pids)
+    if (sandbox := sandbox_of(arguments)) is not None:
+        terms["sandbox"] = sandbox
     return terms
 
 

@@ -13,6 +13,7 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from holdfast.model import Chunk, Listing, Outcome, Usage
+from holdfast.sandbox import Denial
 
 from .explain import LIVE_STATES, signal_name, state_of
 from .quantities import format_duration
@@ -130,6 +131,11 @@ def usage_document(found: Usage | None) -> Mapping[str, Any] | None:
         "systemMs": found.system_us // 1000,
         "maxRssBytes": found.peak_bytes,
     }
+
+
+def denial_documents(found: Sequence[Denial]) -> Sequence[Mapping[str, Any]]:
+    """Describe what a sandbox has refused."""
+    return [{"op": each.op, "path": _utf8(each.subject), "count": each.count} for each in found]
 
 
 def listing_document(found: Listing) -> Mapping[str, Any]:

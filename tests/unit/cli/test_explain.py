@@ -8,9 +8,19 @@ import signal
 import pytest
 
 from holdfast import errors as e
-from holdfast.cli.explain import code_of, code_of_start, command, explain, remark, signal_name, state_of
+from holdfast.cli.explain import (
+    code_of,
+    code_of_start,
+    command,
+    explain,
+    refusals,
+    remark,
+    signal_name,
+    state_of,
+)
 from holdfast.errors import Fault, SpawnFailed
 from holdfast.model import Kind, Outcome
+from holdfast.sandbox import Denial
 
 # The end of a process.
 
@@ -39,6 +49,32 @@ def test_only_what_the_code_does_not_say_is_told() -> None:
     assert remark(Outcome(Kind.TERMINATED, signal=9)) is None
     assert remark(Outcome(Kind.OOM, signal=9)) == "it was ended because it used more memory than it may"
     assert remark(Outcome(Kind.TIMEOUT, detail="1 s")) == "it was ended because its time was over (1 s)"
+
+
+def test_what_a_sandbox_refused_is_told_of_a_process_that_failed() -> None:
+    denials = (Denial("open", "/etc/x"), Denial("mkdir", "/usr/y"), Denial("socket", "AF_INET"))
+    denied = Outcome(Kind.SANDBOX_DENIED, 1, detail="open /etc/x")
+    told = "the sandbox refused it: write /etc/x, mkdir /usr/y, network socket AF_INET"
+
+    assert remark(denied, denials) == told
+    assert remark(Outcome(Kind.TERMINATED, signal=9), denials) == told
+    late = remark(Outcome(Kind.TIMEOUT, signal=9), denials[:1])
+    assert late == "it was ended because its time was over; the sandbox refused it: write /etc/x"
+    assert remark(Outcome(Kind.EXIT, 0), denials) is None
+    guessed = Outcome(Kind.SANDBOX_DENIED, 1, detail="guessed from its output")
+    assert remark(guessed) == "the sandbox refused it something (guessed from its output)"
+
+
+def test_what_a_sandbox_refused_is_told_in_few_words_that_are_safe_to_show() -> None:
+    """A command chooses the paths, and how many."""
+    denials = [Denial("open", f"/{number}/\x1b[2J{'x' * 1000}", 9) for number in range(64)]
+
+    told = refusals([*denials, Denial("", "", 1000)])
+
+    assert len(told) < 500
+    assert told.isprintable()
+    assert told.startswith("the sandbox refused it: write /0/\\x1b[2Jxxx")
+    assert told.endswith("x..., 1061 more")
 
 
 STARTS = {
@@ -106,7 +142,14 @@ WORDS = {
     ),
     "no sandbox": (
         e.SpawnFailed(e.Fault.SANDBOX, "x", "no"),
-        "the sandbox cannot be made: no; see 'holdfast doctor'",
+        "the sandbox cannot be made: no; 'holdfast doctor' on the host of the server says what is kept there,"
+        " and what to install",
+        125,
+    ),
+    "a sandbox that is not kept": (
+        e.SandboxUnavailable("no"),
+        "the sandbox cannot be kept on this host: no; 'holdfast doctor' on the host of the server says what"
+        " is kept there, and what to install",
         125,
     ),
     "no more processes": (

@@ -99,6 +99,7 @@ class Broken:
     name = "broken"
     stdin = None
     usage = None
+    denials = ()
 
     def __init__(self, *items: Chunk | Exception, end: Outcome | Exception) -> None:
         self._items = list(items)
