@@ -13,6 +13,7 @@ from types import ModuleType
 
 import holdfast
 from holdfast import errors, files
+from holdfast.api.http import HttpClient, WebResponse
 from holdfast.api.stdin import StdinWriter
 
 SECTIONS: dict[str, tuple[str, ...]] = {
@@ -20,6 +21,7 @@ SECTIONS: dict[str, tuple[str, ...]] = {
     "A process": ("Handle",),
     "Commands": ("run", "Completed"),
     "Files": (),
+    "HTTP": (),
     "Sandboxes": ("Sandbox", "Denial"),
     "Values": ("Outcome", "Kind", "Usage", "Ended", "Limits", "Size", "Chunk", "Stream", "Listing"),
     "Errors": ("HoldfastError",),
@@ -62,6 +64,9 @@ def python() -> str:
         if title == "Files":
             for cls in (files.Files, files.OpenFile, files.FileMetadata, files.DirEntry):
                 parts += described(cls.__name__, cls)
+        if title == "HTTP":
+            parts += described("HttpClient", HttpClient)
+            parts += described("WebResponse", WebResponse)
         if title == "Errors":
             parts.append(error_table(["HoldfastError", *raised]))
     return "\n".join(parts)

@@ -24,6 +24,8 @@ if TYPE_CHECKING:
     from holdfast.place import Place
     from holdfast.sandbox import Sandbox
 
+    from .http import HttpClient
+
 UNREAD = 256 * MIB
 """Bytes of unread output that a client holds by default: enough for about fifty busy processes."""
 
@@ -177,6 +179,13 @@ class Host:
     def files(self) -> Files:
         """The files of the host."""
         return self.place.files
+
+    @property
+    def http(self) -> HttpClient:
+        """HTTP requests from the host."""
+        from .http import HttpClient  # Here: most programs make none.
+
+        return HttpClient(self.place.http)
 
     # Processes.
 

@@ -26,6 +26,9 @@ if TYPE_CHECKING:
     from holdfast.files import DirEntry, FileMetadata, Purpose, Walk, WalkTerms
     from holdfast.sandbox import Sandbox
 
+    from . import http as asynchronous_http
+    from .sync_http import HttpClient
+
 __all__ = ["Completed", "Handle", "Host", "Reader", "Stdin", "connect", "local", "run"]
 
 T = TypeVar("T")
@@ -134,6 +137,16 @@ class Host:
     def files(self) -> Files:
         """The files of the host."""
         return Files(self._host, self._loop())
+
+    @property
+    def http(self) -> HttpClient:
+        """HTTP requests from the host."""
+        from .sync_http import HttpClient  # Here: most programs make none.
+
+        return HttpClient(self._call(self._http()), self._loop())
+
+    async def _http(self) -> asynchronous_http.HttpClient:
+        return self._host.http
 
     # Processes.
 
