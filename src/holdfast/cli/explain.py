@@ -153,6 +153,8 @@ def explain(error: e.HoldfastError, *, url: str | None = None) -> Failure:
             return Failure(f"{error}; see 'holdfast ps -a' before you do it again")
         case e.LinkLost(reason=reason):
             return Failure(_link_lost(reason, url))
+        case e.HttpFailed(fault=e.HttpFault.TIMEOUT | e.HttpFault.BODY_TIMEOUT):
+            return Failure(str(error), ExitCode.TIMEOUT)
         case e.SandboxUnavailable():
             return Failure(f"{error}; {_doctor(url)}")
         case e.OutputGap():

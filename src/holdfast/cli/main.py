@@ -75,6 +75,9 @@ COMMANDS = {
         "give the terminal of a process another size",
     ),
     "cp": Command("process_options:configure_cp", "cp:cp", "copy files between here and a server"),
+    "fetch": Command(
+        "fetch_options:configure_fetch", "fetch:fetch", "make an HTTP request from the host of a server"
+    ),
     "serve": Command("serve_options:configure", "serve:serve", "serve processes to programs"),
     "token": Command("serve_options:configure_token", "token:token", "make a token for a client of a server"),
     "doctor": Command("options:configure_doctor", "doctor:doctor", "try out what works on this host"),
