@@ -247,12 +247,16 @@ def test_a_host_that_cannot_watch_files(here: set[str]) -> None:
 def test_a_host_without_bubblewrap(here: set[str]) -> None:
     code, findings = examine(env={"PATH": "/nonexistent"})
 
-    assert broken(findings) - here <= {"bubblewrap"}
+    assert broken(findings) - here <= {"bubblewrap", "sandboxPresets"}
     assert code == int(landlock.version() < landlock.LEAST)
     assert "apt-get install bubblewrap" in findings["bubblewrap"]["fix"]
     if code == 0:
         assert findings["sandboxes"]["facts"]["keptBy"] == "landlock"
         assert findings["sandboxes"]["weaknesses"] == landlock.weaknesses(landlock.version())
+        presets = findings["sandboxPresets"]
+        assert presets["facts"]["refused"][-1] == "--deny"
+        assert "refused: --deny" in presets["detail"]
+        assert presets["fix"].startswith("see the fixes of bubblewrap and landlock")
 
 
 def test_a_host_without_namespaces() -> None:

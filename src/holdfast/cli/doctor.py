@@ -16,7 +16,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 
 from holdfast import __version__
 from holdfast.config import MIB
-from holdfast.errors import HostUnfit
+from holdfast.errors import HoldfastError, HostUnfit
 from holdfast.host import arena_probe
 from holdfast.host.files.watch import IN_CREATE, Inotify
 from holdfast.host.info import host_info
@@ -25,6 +25,7 @@ from holdfast.host.sandbox.confinement import Confiner
 from holdfast.host.shim import PROGRAM, compiled
 from holdfast.host.tree import check_proc
 from holdfast.model import Enforcer
+from holdfast.sandbox import Sandbox
 from holdfast.value import value
 
 from .options import wants_json
@@ -82,6 +83,7 @@ _FIXES = {
         " seccomp profile allows memfd_create, splice and sendfile"
     ),
     "sandboxes": "see the two above: one of them is enough",
+    "presets": "see the fixes of bubblewrap and landlock, above: the first one that works keeps sandboxes",
 }
 
 
@@ -405,6 +407,26 @@ def _sandboxes(confiner: Confiner, fork_server: Finding) -> Iterator[Finding]:
     exact = "seen by a witness" if best.exact else "guessed from the output"
     detail = f"kept by {best.backend}; protection of subpaths: {protection}; denials: {exact}"
     yield Finding("sandboxes", True, True, detail, facts=facts, weaknesses=best.weaknesses)
+    yield _presets(confiner)
+
+
+def _presets(confiner: Confiner) -> Finding:
+    """Make the sandboxes that have a name, and see which of them would be refused."""
+    wanted = {
+        "read-only": Sandbox.read_only(),
+        "workspace-write": Sandbox.workspace(),
+        "--deny": Sandbox.read_only(deny=["/etc/passwd"]),
+    }
+    refused: dict[str, str] = {}
+    for name, sandbox in wanted.items():
+        try:
+            confiner.confine(sandbox.at(tempfile.gettempdir()), None)
+        except (HoldfastError, OSError) as error:
+            refused[name] = str(error)
+    kept = ", ".join(name for name in wanted if name not in refused)
+    detail = "; ".join([f"kept: {kept}", *(f"refused: {name} ({why})" for name, why in refused.items())])
+    fix = _FIXES["presets"] if refused else None
+    return Finding("sandboxPresets", not refused, False, detail, fix, facts={"refused": list(refused)})
 
 
 def _sandbox_fix(probe: SandboxProbe, fork_server: Finding) -> str:

@@ -33,6 +33,7 @@ NAMES = [
     "bubblewrap",
     "landlock",
     "sandboxes",
+    "sandboxPresets",
 ]
 
 ESSENTIAL = {
