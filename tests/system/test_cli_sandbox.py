@@ -133,6 +133,21 @@ async def test_more_can_be_allowed_and_less(confining: ConfiningServer) -> None:
             assert b"'holdfast doctor' on the host of the server says what is kept there" in hidden.stderr
 
 
+@pytest.mark.parametrize("name", USERS)
+def test_a_writable_directory_that_is_not_there_is_refused(name: str) -> None:
+    """A typing error would else show as a program that cannot write, far from its cause."""
+    with host_of(name) as host, scene(_uid(name)) as here:
+        argv = ("--sandbox", "--writable", "../none", "--", "sh", "-c", "echo x >made")
+
+        near_by = near(name, here, *argv)
+        far_away = holdfast("exec", "-H", host.url, "-w", str(here.work), *argv)
+
+        words = b"holdfast: --writable ../none: No such file or directory; it has to exist before the start\n"
+        assert (near_by.returncode, near_by.stderr) == (125, words)
+        assert (far_away.returncode, far_away.stderr) == (125, words)
+        assert not (here.work / "made").exists()
+
+
 async def test_the_end_as_json_has_every_refusal(confining: ConfiningServer) -> None:
     if confining.info["denial"] != "exact":
         pytest.skip("there is no witness here")

@@ -13,7 +13,7 @@ from holdfast.aliases import complaint
 from holdfast.api.handle import Handle
 from holdfast.api.host import Host
 from holdfast.api.options import INHERIT
-from holdfast.errors import HoldfastError, NameTaken
+from holdfast.errors import FileFailed, HoldfastError, NameTaken, Refused
 from holdfast.model import Limits, Size
 
 from .follow import Manner, follow
@@ -52,6 +52,7 @@ def _run(arguments: argparse.Namespace, *, is_shared: bool) -> int:
     _check(arguments)
 
     async def work(host: Host) -> int:
+        await _check_writable(host, arguments)
         handle = await _start(host, arguments, is_shared=is_shared)
         # What was imported and made so far lives to the end, so the collector need not look at it again.
         gc.freeze()
@@ -107,6 +108,26 @@ def _check(arguments: argparse.Namespace) -> None:
             "-d needs a server that keeps the process: use --url ws://HOST:PORT or set HOLDFAST_URL;"
             " start one with 'holdfast serve'"
         )
+
+
+async def _check_writable(host: Host, arguments: argparse.Namespace) -> None:
+    """Refuse a directory of ``--writable`` that is not there: a sandbox would pass over it in silence.
+
+    Raises:
+        Failure: It is not there.
+    """
+    for path in arguments.writable:
+        try:
+            await host.files.metadata(_absolute(path, arguments.workdir or "", host.info.cwd))
+        except FileFailed as error:
+            reason = os.strerror(error.number)
+            raise Failure(f"--writable {path}: {reason}; it has to exist before the start") from None
+        except Refused:
+            pass  # The token allows no look at files; a start may be allowed all the same.
+
+
+def _absolute(path: str, workdir: str, cwd: str) -> str:
+    return os.path.normpath(os.path.join(cwd, workdir, path))
 
 
 def _check_directory() -> None:
