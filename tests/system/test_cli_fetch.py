@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import os
 import re
+import signal
 import subprocess
 from collections.abc import Iterator
 from hashlib import sha256
@@ -13,7 +14,7 @@ from pathlib import Path
 import pytest
 
 from tests.fakes.backends import LONG
-from tests.fakes.server import PATIENCE, program_at
+from tests.fakes.server import PATIENCE, eventually, program_at
 from tests.fakes.terminal import HOLDFAST, SILENT, holdfast
 from tests.fakes.web import HI, Visit, redirect, response, web
 
@@ -108,6 +109,30 @@ async def test_a_file_gets_its_name_when_all_of_it_is_there(command: list[str], 
         whole = await run(*command, "-o", str(page), f"{there.url}/hi")
         assert (whole.returncode, whole.stdout, page.read_text()) == (0, b"", "hi")
     assert list(tmp_path.iterdir()) == [page]
+
+
+@pytest.mark.parametrize(("number", "code"), [(signal.SIGTERM, 143), (signal.SIGINT, 130)])
+async def test_nothing_is_left_of_a_file_when_the_command_is_ended(
+    command: list[str], tmp_path: Path, number: int, code: int
+) -> None:
+    async def half(visit: Visit) -> None:
+        await visit.send(b"HTTP/1.1 200 OK\r\ncontent-length: 9\r\n\r\nhalf")
+        await visit.left()
+
+    async with web(half=half) as there:
+        process = await asyncio.create_subprocess_exec(
+            *HOLDFAST,
+            *(*command, "-o", str(tmp_path / "page"), f"{there.url}/half"),
+            env={**os.environ, **SILENT},
+            stdin=subprocess.DEVNULL,
+            stderr=subprocess.PIPE,
+        )
+        await eventually(lambda: any(tmp_path.iterdir()))
+        process.send_signal(number)
+        _, said = await process.communicate()
+
+    assert (process.returncode, list(tmp_path.iterdir())) == (code, [])
+    assert said.endswith(b"/half is not fetched completely\n")
 
 
 async def test_no_response_is_our_failure(command: list[str]) -> None:

@@ -4,25 +4,23 @@ from __future__ import annotations
 
 import argparse
 import asyncio
-import contextlib
 import os
 import signal
 import sys
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 
 from holdfast.api.host import Host
 from holdfast.errors import FileFailed, FileRefused
 
 from .copy_sides import CopySide, FileReader, FileWriter, HostSide, LocalSide, PathKind
+from .interrupts import cancelled_by_signals
 from .options import wants_json
 from .quantities import format_bytes
 from .report import ExitCode, Failure, cut, is_terminal_stream, plain, say
 from .show import tell_json
 from .target import perform, url_of
 from .terminal import screen_size
-
-_END_SIGNALS = (signal.SIGTERM, signal.SIGHUP)
 
 BLOCK = 1 << 20
 """Bytes of one read or write: the most that a server takes."""
@@ -59,7 +57,7 @@ def cp(arguments: argparse.Namespace) -> int:
         )
         paths = arguments.source.removeprefix(":"), arguments.target.removeprefix(":")
         try:
-            with _cancelled_by_signals() as received:
+            with cancelled_by_signals() as received:
                 await copy.copy(*paths, recursive=arguments.recursive)
         except asyncio.CancelledError:
             progress.end()
@@ -82,29 +80,6 @@ def cp(arguments: argparse.Namespace) -> int:
         return ExitCode.FAILED if copy.changed else 0
 
     return perform(arguments, work, embedded=True)
-
-
-@contextlib.contextmanager
-def _cancelled_by_signals() -> Iterator[list[int]]:
-    """Cancel the current task when a signal asks us to end; the list that is yielded has its number then.
-
-    For SIGINT asyncio does this itself.
-    """
-    received: list[int] = []
-    loop, task = asyncio.get_running_loop(), asyncio.current_task()
-    assert task is not None
-
-    def on_signal(number: int) -> None:
-        received.append(number)
-        task.cancel()
-
-    for number in _END_SIGNALS:
-        loop.add_signal_handler(number, on_signal, number)
-    try:
-        yield received
-    finally:
-        for number in _END_SIGNALS:
-            loop.remove_signal_handler(number)
 
 
 def _show(text: str) -> None:

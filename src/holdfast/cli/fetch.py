@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 import asyncio
 import os
+import signal
 from http import HTTPStatus
 from typing import Protocol
 
@@ -12,6 +13,7 @@ from holdfast.api.host import Host
 from holdfast.api.http import MOST_SENT, WebResponse
 
 from .copy_sides import FileWriter, LocalSide
+from .interrupts import cancelled_by_signals
 from .report import Failure, plain, say
 from .spool import SpooledOutput
 from .streams import DescriptorWriter
@@ -34,23 +36,34 @@ def fetch(arguments: argparse.Namespace) -> int:
     method = arguments.method or ("GET" if arguments.data is None else "POST")
 
     async def work(host: Host) -> int:
-        asking = host.http.request(
-            method,
-            arguments.target,
-            headers=arguments.header,
-            body=body,
-            timeout=arguments.timeout,
-            follow=not arguments.no_follow,
-        )
-        async with await asking as response:
-            if arguments.fail and response.status >= _FIRST_ERROR:
-                if not arguments.quiet:
-                    say(f"the response has the status {_status(response.status)}")
-                return _REFUSED
-            await _pass_on(response, arguments)
-            return 0
+        try:
+            with cancelled_by_signals() as received:
+                return await _fetch(host, arguments, method, body)
+        except asyncio.CancelledError:
+            number = received[0] if received else signal.SIGINT
+            raise Failure(
+                f"interrupted: {arguments.target} is not fetched completely", 128 + number
+            ) from None
 
     return perform(arguments, work, embedded=True)
+
+
+async def _fetch(host: Host, arguments: argparse.Namespace, method: str, body: bytes) -> int:
+    asking = host.http.request(
+        method,
+        arguments.target,
+        headers=arguments.header,
+        body=body,
+        timeout=arguments.timeout,
+        follow=not arguments.no_follow,
+    )
+    async with await asking as response:
+        if arguments.fail and response.status >= _FIRST_ERROR:
+            if not arguments.quiet:
+                say(f"the response has the status {_status(response.status)}")
+            return _REFUSED
+        await _pass_on(response, arguments)
+        return 0
 
 
 def _body(data: str | None) -> bytes:
