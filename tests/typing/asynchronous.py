@@ -68,3 +68,20 @@ async def commands(host: holdfast.Host) -> None:
         assert_type(gap.size, int | None)
     except holdfast.HoldfastError:
         pass
+
+
+async def restricted(host: holdfast.Host) -> None:
+    sandbox = holdfast.Sandbox.workspace(write=["/out", Path("more")], network=False, deny=["**/*.pem"])
+    done = await host.run(["make"], capture_output=True, sandbox=sandbox)
+    assert_type(done.denials, tuple[holdfast.Denial, ...])
+    handle = await host.start(["make"], sandbox=holdfast.Sandbox.read_only())
+    assert_type(handle.denials, tuple[holdfast.Denial, ...])
+
+
+async def fetched(host: holdfast.Host) -> None:
+    whole = await host.http.get("http://localhost/", headers={"a": "b"}, timeout=3)
+    assert_type(await whole.read(), bytes)
+    async with await host.http.request("POST", "http://localhost/", body=b"x") as response:
+        assert_type(response.header("a"), str | None)
+        async for piece in response:
+            assert_type(piece, bytes)

@@ -32,3 +32,16 @@ def processes() -> None:
         assert_type(handle.wait(timeout=3.0), holdfast.Outcome)
         assert_type(host.run(["ls"], capture_output=True, name="x", keep=True).stdout, bytes)
         assert_type(host.files.canonical("/tmp"), str)
+
+
+def restricted(host: sync.Host) -> None:
+    done = holdfast.run(["ls"], capture_output=True, sandbox=holdfast.Sandbox.read_only())
+    assert_type(done.denials, tuple[holdfast.Denial, ...])
+    assert_type(host.start(["ls"]).denials, tuple[holdfast.Denial, ...])
+
+
+def fetched(host: sync.Host) -> None:
+    assert_type(host.http.get("http://localhost/").read(), bytes)
+    with host.http.request("POST", "http://localhost/", body=b"x") as response:
+        assert_type(response.status, int)
+        assert_type(list(response), list[bytes])
