@@ -51,7 +51,7 @@ def completed(*words: str, names: str = "") -> list[str]:
 
 @pytest.mark.skipif(shutil.which("bash") is None, reason="bash is not installed")
 def test_bash_offers_commands_options_and_names(monkeypatch: pytest.MonkeyPatch) -> None:
-    assert completed("holdfast", "re") == ["resize"]
+    assert completed("holdfast", "resi") == ["resize"]
     assert completed("holdfast", "run", "--det") == ["--detach", "--detach-keys"]
     assert completed("holdfast", "completion", "z") == ["zsh"]
     assert completed("holdfast", "logs", "w", names="web worker db") == []
