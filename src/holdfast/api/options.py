@@ -87,7 +87,8 @@ def spec_of(argv: Sequence[str], options: Options, *, cwd: str) -> Spec:
         stdin=_one_of("stdin", options.get("stdin"), (None, PIPE, DEVNULL)) == PIPE,
         arg0=options.get("arg0"),
         terms=terms_of(options),
-        sandbox=None if sandbox is None else sandbox.at(directory),
+        # One that forbids nothing is none, also where none can be kept.
+        sandbox=sandbox.at(directory) if sandbox is not None and sandbox.confines else None,
     )
 
 

@@ -56,6 +56,14 @@ def test_a_preset_gets_the_directory_of_its_command() -> None:
     assert below.sandbox == Sandbox.workspace().at("/here/below")
 
 
+def test_a_sandbox_that_forbids_nothing_is_none() -> None:
+    """Where no sandbox can be kept it would be refused."""
+    assert spec_of(["a"], Options(sandbox=Sandbox.full_access()), cwd="/here").sandbox is None
+    assert (
+        spec_of(["a"], Options(sandbox=Sandbox.full_access(network=False)), cwd="/here").sandbox is not None
+    )
+
+
 def test_options_become_terms() -> None:
     options = Options(timeout=1, idle_timeout=2, grace=3, output_limit=4, drain=5, limits=Limits(memory=6))
 
