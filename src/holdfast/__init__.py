@@ -13,7 +13,8 @@ if TYPE_CHECKING:
     from subprocess import DEVNULL, PIPE, STDOUT
 
     from . import sync
-    from .api.handle import CommandFailed, Completed, Handle, TimedOut
+    from .api.completed import CommandFailed, Completed, TimedOut
+    from .api.handle import Handle
     from .api.host import Host, connect, local
     from .api.sync import run
     from .errors import (
@@ -36,9 +37,7 @@ if TYPE_CHECKING:
 __version__ = "0.1.0"
 
 _HOMES = {
-    "CommandFailed": "api.handle",
-    "Completed": "api.handle",
-    "TimedOut": "api.handle",
+    **dict.fromkeys(("CommandFailed", "Completed", "TimedOut"), "api.completed"),
     "Handle": "api.handle",
     "Host": "api.host",
     "connect": "api.host",

@@ -1,4 +1,4 @@
-"""A process as programs use it, on this host or on that of a server, and commands that are run to their end.
+"""A process as programs use it, on this host or on that of a server.
 
 Shaped like ``asyncio.subprocess.Process``.  ``send_signal``, ``terminate`` and ``kill`` have to be awaited
 here, because they may cross a network.
@@ -8,27 +8,19 @@ from __future__ import annotations
 
 import asyncio
 import signal as signals
-import subprocess
-import sys
-from collections.abc import AsyncIterator, Callable, Sequence
-from subprocess import PIPE
+from collections.abc import AsyncIterator, Sequence
 from types import TracebackType
-from typing import TYPE_CHECKING, Generic, TextIO, TypeVar
+from typing import TYPE_CHECKING
 
-from holdfast.errors import HoldfastError, LinkLost
-from holdfast.model import Chunk, Ended, Exit, Kind, Outcome, Size, Stream, Usage
-from holdfast.value import value
+from holdfast.model import Chunk, Ended, Exit, Outcome, Size, Stream, Usage
 
 from .feed import OutputBytes, OutputChunks, OutputFeed, Routes
-from .options import Options, Text
 from .stdin import StdinWriter
 
 if TYPE_CHECKING:
     from holdfast.allowance import Allowance
     from holdfast.place import NamedProcess
     from holdfast.sandbox import Denial
-
-    from .host import Host
 
 DRAIN = 2.0
 """Seconds for which output is awaited after the exit, if another process holds it open."""
@@ -254,185 +246,3 @@ def returncode(end: Exit) -> int:
     if outcome.signal is not None:
         return -outcome.signal
     return UNKNOWN if outcome.exit_code is None else outcome.exit_code
-
-
-# Commands that are run to their end: input, output, timeout, and the result or the error.
-
-T_co = TypeVar("T_co", bound=bytes | str | None, covariant=True)
-
-
-class CommandFailed(HoldfastError, subprocess.CalledProcessError):
-    """A command with ``check`` failed; ``returncode``, ``stdout`` and ``stderr`` are those of the command."""
-
-    def __init__(self, completed: Completed[bytes | str | None]) -> None:
-        subprocess.CalledProcessError.__init__(
-            self, completed.returncode, completed.args, completed.stdout, completed.stderr
-        )
-        self.outcome = completed.outcome
-
-    def __reduce__(self) -> tuple[type[CommandFailed], tuple[Completed[bytes | str | None]]]:
-        made = Completed(list(self.cmd), self.returncode, self.stdout, self.stderr, self.outcome)
-        return CommandFailed, (made,)
-
-    def __str__(self) -> str:
-        why = subprocess.CalledProcessError.__str__(self)
-        return why if self.outcome.detail is None else f"{why[:-1]} ({self.outcome.detail})."
-
-
-class TimedOut(HoldfastError, subprocess.TimeoutExpired):
-    """A command took too long and was ended; ``stdout`` and ``stderr`` have its output up to then."""
-
-    def __init__(
-        self,
-        cmd: Sequence[str],
-        timeout: float,
-        output: bytes | str | None = None,
-        stderr: bytes | str | None = None,
-    ) -> None:
-        subprocess.TimeoutExpired.__init__(self, cmd, timeout, output, stderr)
-
-    def __reduce__(self) -> tuple[type[TimedOut], tuple[object, ...]]:
-        return TimedOut, (self.cmd, self.timeout, self.output, self.stderr)
-
-    def __str__(self) -> str:
-        return subprocess.TimeoutExpired.__str__(self)
-
-
-@value
-class Completed(Generic[T_co]):
-    """The result of a command.  Shaped like ``subprocess.CompletedProcess``."""
-
-    args: Sequence[str]
-    returncode: int
-    """The exit code, or -n after death by signal n."""
-    stdout: T_co
-    """None if it was not captured."""
-    stderr: T_co
-    """None if it was not captured, or is part of ``stdout``."""
-    outcome: Outcome
-    """How it ended, and why."""
-    usage: Usage | None = None
-    denials: tuple[Denial, ...] = ()
-    """What its sandbox refused it, as far as the host saw it."""
-
-    def check_returncode(self) -> None:
-        """Raise an error if the command failed.
-
-        Raises:
-            CommandFailed: The return code is not 0.
-        """
-        if self.returncode:
-            raise CommandFailed(self)
-
-
-Sinks = dict[Stream, Callable[[bytes], object]]
-
-
-class Coding:
-    """Whether input and output are text, and in which encoding."""
-
-    def __init__(
-        self, *, text: bool | None = None, encoding: str | None = None, errors: str | None = None
-    ) -> None:
-        self._is_text = bool(text or encoding or errors)
-        self._encoding = encoding or "utf-8"
-        self._errors = errors or "strict"
-
-    def encode(self, given: bytes | str) -> bytes:
-        return given.encode(self._encoding, self._errors) if isinstance(given, str) else given
-
-    def decode(self, data: bytearray | None) -> bytes | str | None:
-        if data is None:
-            return None
-        if not self._is_text:
-            return bytes(data)
-        # As ``subprocess`` does it.
-        return data.decode(self._encoding, self._errors).replace("\r\n", "\n").replace("\r", "\n")
-
-
-async def run_to_end(
-    host: Host,
-    argv: Sequence[Text],
-    options: Options,
-    *,
-    given: bytes | str | None,
-    capture: bool,
-    coding: Coding,
-) -> Completed[bytes | str | None]:
-    """Run a command to its end; see ``Host.run``."""
-    if given is not None:
-        if options.get("stdin") is not None:
-            raise ValueError("stdin and input arguments may not both be used.")
-        options["stdin"] = PIPE
-    captured, sinks = _outputs(options, capture=capture)
-    # The host enforces the drain, even if the connection is lost meanwhile.
-    drain = options.setdefault("drain", DRAIN)
-    handle = await host.start(argv, **options)
-    try:
-        handle.finish(None if given is None else coding.encode(given), drain=drain)
-        async for chunk in handle.chunks():
-            sinks[chunk.stream](chunk.data)
-        await handle.wait()
-    except LinkLost:
-        raise
-    except BaseException as error:
-        handle.detach()
-        try:
-            await handle.end()
-        except HoldfastError as further:
-            error.add_note(f"The command may go on: {further}")
-        raise
-    stdout, stderr = (coding.decode(captured.get(stream)) for stream in (Stream.STDOUT, Stream.STDERR))
-    return _completed(handle, options, stdout, stderr)
-
-
-def _outputs(options: Options, *, capture: bool) -> tuple[dict[Stream, bytearray], Sinks]:
-    """Return the buffers, and what to do with each output; change the options to those of a start."""
-    if capture:
-        if options.get("stdout") is not None or options.get("stderr") is not None:
-            raise ValueError("stdout and stderr arguments may not be used with capture_output.")
-        options["stdout"] = options["stderr"] = PIPE
-    captured: dict[Stream, bytearray] = {}
-    sinks: Sinks = {}
-    if options.get("stdout") is None:
-        options["stdout"] = PIPE
-        sinks[Stream.STDOUT] = _passed_on_to(sys.stdout)
-    elif options["stdout"] == PIPE:
-        captured[Stream.STDOUT] = bytearray()
-    if options.get("stderr") is None:
-        options["stderr"] = PIPE
-        sinks[Stream.STDERR] = _passed_on_to(sys.stderr)
-    elif options["stderr"] == PIPE:
-        captured[Stream.STDERR] = bytearray()
-    sinks.update((stream, data.extend) for stream, data in captured.items())
-    return captured, sinks
-
-
-def _passed_on_to(file: TextIO | None) -> Callable[[bytes], object]:
-    """Return a function that writes bytes to one of our outputs; if there is none, they are dropped."""
-
-    def write(data: bytes) -> None:
-        if file is None:
-            return
-        raw = getattr(file, "buffer", None)
-        if raw is None:  # It was replaced by a text stream, as in notebooks.
-            file.write(data.decode(errors="replace"))
-        else:
-            file.flush()
-            raw.write(data)
-        file.flush()
-
-    return write
-
-
-def _completed(
-    handle: Handle, options: Options, stdout: bytes | str | None, stderr: bytes | str | None
-) -> Completed[bytes | str | None]:
-    code, outcome = handle.returncode, handle.outcome
-    assert code is not None
-    assert outcome is not None
-    limits = {Kind.TIMEOUT: options.get("timeout"), Kind.IDLE_TIMEOUT: options.get("idle_timeout")}
-    seconds = limits.get(outcome.kind)
-    if seconds is not None:
-        raise TimedOut(handle.args, seconds, stdout, stderr)
-    return Completed(handle.args, code, stdout, stderr, outcome, handle.usage, handle.denials)

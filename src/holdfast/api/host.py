@@ -14,8 +14,10 @@ from holdfast.config import MIB
 from holdfast.errors import OutOfTurn
 from holdfast.model import EnvironmentPolicy, HostInfo, Limits, Listing, Size, Stream
 
-from .handle import Coding, Completed, Handle, run_to_end
+from .completed import Completed
+from .handle import Handle
 from .options import Options, Text, arguments, naming_of, routes_of, spec_of
+from .running import Coding, run_to_end
 
 if TYPE_CHECKING:
     from typing import Unpack

@@ -14,7 +14,7 @@ from holdfast.errors import OutOfTurn
 from holdfast.model import HostInfo, Listing
 
 from . import host as asynchronous
-from .handle import Completed
+from .completed import Completed
 from .options import Options, Text
 from .sync_handle import Handle, Reader, Stdin
 from .thread import LoopThread

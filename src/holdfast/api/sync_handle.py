@@ -10,7 +10,8 @@ from typing import TYPE_CHECKING, TypeVar
 from holdfast.model import Chunk, Ended, Outcome, Size, Usage
 
 from . import handle as asynchronous
-from .handle import DRAIN, TimedOut
+from .completed import TimedOut
+from .handle import DRAIN
 from .stdin import StdinWriter
 from .thread import LoopThread
 

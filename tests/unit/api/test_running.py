@@ -11,7 +11,7 @@ import pytest
 
 import holdfast
 from holdfast.api.embedded_process import EmbeddedProcess
-from holdfast.api.handle import Coding
+from holdfast.api.running import Coding
 from holdfast.errors import Forbidden
 from holdfast.model import Ended, WriteStatus
 from tests.fakes.gate import Gate

@@ -7,7 +7,7 @@ import subprocess
 
 import pytest
 
-from holdfast.api.handle import CommandFailed, Completed, TimedOut
+from holdfast.api.completed import CommandFailed, Completed, TimedOut
 from holdfast.errors import HoldfastError
 from holdfast.model import Kind, Outcome
 
