@@ -4,7 +4,7 @@ import asyncio
 from collections.abc import AsyncIterator
 
 import holdfast
-from holdfast import Host, SpawnFailed, TimedOut
+from holdfast import Host, SpawnFailed
 
 MOST = 2000  # Characters of output that the model is shown.
 
@@ -23,8 +23,6 @@ async def tool(host: Host, argv: list[str]) -> str:
         )
     except SpawnFailed as error:
         return f"not started: {error.reason}"
-    except TimedOut as error:
-        return f"ended after {error.timeout:g} s; it had said: {str(error.stdout)[-MOST:]!r}"
     said = done.stdout + done.stderr
     return f"{done.outcome.kind.value} {done.returncode}: {said[-MOST:]!r}"
 

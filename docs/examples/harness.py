@@ -4,12 +4,17 @@ import asyncio
 from collections import Counter
 
 import holdfast
-from holdfast import Host, Kind, Limits, LinkLost, SpawnFailed, TimedOut
+from holdfast import Host, Kind, Limits, LinkLost, SpawnFailed
 
 AT_ONCE = 8
 LIMITS = Limits(memory=256 << 20, cpu=2, processes=32)
 
-VERDICTS = {Kind.OOM: "out of memory", Kind.OUTPUT_LIMIT: "too much output", Kind.CPU_LIMIT: "too slow"}
+VERDICTS = {
+    Kind.OOM: "out of memory",
+    Kind.OUTPUT_LIMIT: "too much output",
+    Kind.CPU_LIMIT: "too slow",
+    Kind.TIMEOUT: "too slow",
+}
 
 TASKS = {
     "right": "print(6 * 7)",
@@ -31,8 +36,6 @@ async def judge(host: Host, program: str) -> str:
             output_limit=1 << 20,
             limits=LIMITS,
         )
-    except TimedOut:
-        return "too slow"
     except (SpawnFailed, LinkLost) as error:
         return f"not judged: {error}"  # Our trouble, not the program's: to be tried again.
     if done.outcome.kind in VERDICTS:

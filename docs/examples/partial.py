@@ -2,10 +2,8 @@
 
 import holdfast
 
-try:
-    holdfast.run(
-        ["sh", "-c", "echo step 1; sleep 60; echo step 2"], capture_output=True, text=True, timeout=0.5
-    )
-except holdfast.TimedOut as error:
-    print("ended after", error.timeout, "seconds")
-    print("it had said:", error.stdout)
+done = holdfast.run(
+    ["sh", "-c", "echo step 1; sleep 60; echo step 2"], capture_output=True, text=True, timeout=0.5
+)
+print(done.outcome.kind.value, "-", done.outcome.detail)
+print("it had said:", done.stdout)

@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from subprocess import DEVNULL, PIPE, STDOUT
 
     from . import sync
-    from .api.completed import CommandFailed, Completed, TimedOut
+    from .api.completed import CommandExited, CommandFailed, CommandTimedOut, Completed, TimedOut
     from .api.handle import Handle
     from .api.host import Host, connect, local
     from .api.sync import run
@@ -37,7 +37,9 @@ if TYPE_CHECKING:
 __version__ = "0.1.0"
 
 _HOMES = {
-    **dict.fromkeys(("CommandFailed", "Completed", "TimedOut"), "api.completed"),
+    **dict.fromkeys(
+        ("CommandExited", "CommandFailed", "CommandTimedOut", "Completed", "TimedOut"), "api.completed"
+    ),
     "Handle": "api.handle",
     "Host": "api.host",
     "connect": "api.host",
@@ -73,7 +75,9 @@ __all__ = [
     "PIPE",
     "STDOUT",
     "Chunk",
+    "CommandExited",
     "CommandFailed",
+    "CommandTimedOut",
     "Completed",
     "Denial",
     "Ended",

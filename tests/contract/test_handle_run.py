@@ -10,7 +10,19 @@ from pathlib import Path
 
 import pytest
 
-from holdfast import PIPE, STDOUT, CommandFailed, Completed, Host, Kind, Limits, Outcome, TimedOut
+from holdfast import (
+    PIPE,
+    STDOUT,
+    CommandExited,
+    CommandFailed,
+    CommandTimedOut,
+    Completed,
+    Host,
+    Kind,
+    Limits,
+    Outcome,
+    TimedOut,
+)
 from holdfast.model import EnvironmentPolicy, Inherit
 from tests.fakes.gate import Gate
 from tests.fakes.process import PATIENCE
@@ -48,15 +60,40 @@ async def test_a_failure_is_raised_if_that_is_wanted(host: Host) -> None:
     assert (failed.value.returncode, failed.value.stderr, failed.value.outcome.exit_code) == (7, b"why\n", 7)
 
 
-async def test_a_timeout_tells_what_was_said_up_to_then(host: Host) -> None:
-    with pytest.raises(TimedOut) as late:
-        await host.run(sh("echo part; echo err >&2; sleep 1000"), capture_output=True, timeout=0.1)
-    with pytest.raises(TimedOut) as idle:
-        await host.run(sh("echo part; sleep 1000"), capture_output=True, text=True, idle_timeout=0.1)
+async def test_a_timeout_is_a_result_with_what_was_said_up_to_then(host: Host) -> None:
+    late = await host.run(sh("echo part; echo err >&2; sleep 1000"), capture_output=True, timeout=0.3)
+    idle = await host.run(sh("echo part; sleep 1000"), capture_output=True, text=True, idle_timeout=0.3)
 
-    assert isinstance(late.value, subprocess.TimeoutExpired)
-    assert (late.value.timeout, late.value.stdout, late.value.stderr) == (0.1, b"part\n", b"err\n")
-    assert str(idle.value.stdout) == "part\n"
+    assert (late.outcome.kind, late.ok, late.timeout) == (Kind.TIMEOUT, False, 0.3)
+    assert (late.returncode, late.stdout, late.stderr) == (-9, b"part\n", b"err\n")
+    assert late.usage is not None
+    assert (idle.outcome.kind, idle.stdout, idle.timeout) == (Kind.IDLE_TIMEOUT, "part\n", 0.3)
+
+
+async def test_a_timeout_is_raised_with_its_result_if_that_is_wanted(host: Host) -> None:
+    """Under the names of ``subprocess`` too, and also if the command made use of its grace to exit with 0."""
+    polite = sh("trap 'exit 0' TERM; echo part; while :; do sleep 0.02; done")
+
+    with pytest.raises(subprocess.TimeoutExpired) as late:
+        await host.run(polite, capture_output=True, timeout=0.3, grace=PATIENCE, check=True)
+    with pytest.raises(TimedOut) as idle:
+        await host.run(sh("sleep 1000"), capture_output=True, idle_timeout=0.1, timeout=60, check=True)
+
+    assert isinstance(late.value, CommandTimedOut)
+    assert (late.value.returncode, late.value.stdout, late.value.idle) == (0, b"part\n", False)
+    assert late.value.completed.outcome.kind is Kind.TIMEOUT
+    assert isinstance(idle.value, CommandTimedOut)
+    assert (idle.value.timeout, idle.value.idle) == (0.1, True)
+
+
+async def test_whoever_is_ended_by_a_limit_has_failed(host: Host) -> None:
+    with pytest.raises(CommandExited) as failed:
+        await host.run(["yes"], capture_output=True, output_limit=10_000, check=True)
+
+    assert isinstance(failed.value, subprocess.CalledProcessError)
+    assert failed.value.outcome.kind is Kind.OUTPUT_LIMIT
+    assert isinstance(failed.value.stdout, bytes)
+    assert len(failed.value.stdout) > 10_000
 
 
 async def test_a_run_does_not_wait_for_what_was_left_in_the_background(host: Host, gate: Gate) -> None:

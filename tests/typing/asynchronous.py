@@ -60,6 +60,7 @@ async def commands(host: holdfast.Host) -> None:
     try:
         await host.run(["make"], check=True, timeout=3)
     except holdfast.CommandFailed as failed:
+        assert_type(failed.completed, holdfast.Completed[bytes | str | None])
         assert_type(failed.returncode, int)
         assert_type(failed.outcome, holdfast.Outcome)
     except holdfast.TimedOut as late:

@@ -405,9 +405,12 @@ class Host:
         have ``drain`` seconds to finish, 2 by default.  Cancelling ends the command, with everything it
         has started, before it returns.
 
+        However the command ends, there is a result, with the output up to then.  After a timeout or a
+        limit, too: ``outcome.kind`` says which.
+
         Raises:
-            TimedOut: It took longer than ``timeout``, or was idle for ``idle_timeout``.
-            CommandFailed: It failed, and ``check`` is set.
+            CommandTimedOut: It was ended because of ``timeout`` or ``idle_timeout``, and ``check`` is set.
+            CommandExited: It failed, or was ended for another reason, and ``check`` is set.
             SpawnFailed: It could not be started.
         """
         coding = Coding(text=text, encoding=encoding, errors=errors)

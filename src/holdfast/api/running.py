@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, TextIO
 from holdfast.errors import HoldfastError, LinkLost
 from holdfast.model import Kind, Stream
 
-from .completed import Completed, TimedOut
+from .completed import Completed
 from .handle import DRAIN, Handle
 from .options import Options, Text
 
@@ -124,7 +124,13 @@ def _completed(
     assert code is not None
     assert outcome is not None
     limits = {Kind.TIMEOUT: options.get("timeout"), Kind.IDLE_TIMEOUT: options.get("idle_timeout")}
-    seconds = limits.get(outcome.kind)
-    if seconds is not None:
-        raise TimedOut(handle.args, seconds, stdout, stderr)
-    return Completed(handle.args, code, stdout, stderr, outcome, handle.usage, handle.denials)
+    return Completed(
+        handle.args,
+        code,
+        stdout,
+        stderr,
+        outcome,
+        handle.usage,
+        handle.denials,
+        timeout=limits.get(outcome.kind),
+    )

@@ -250,9 +250,12 @@ class Host:
         is written to our own outputs.  Ctrl-C ends the command, with everything it has started, before
         ``KeyboardInterrupt`` is raised.
 
+        However the command ends, there is a result, with the output up to then.  After a timeout or a
+        limit, too: ``outcome.kind`` says which.
+
         Raises:
-            TimedOut: It took longer than ``timeout``, or was idle for ``idle_timeout``.
-            CommandFailed: It failed, and ``check`` is set.
+            CommandTimedOut: It was ended because of ``timeout`` or ``idle_timeout``, and ``check`` is set.
+            CommandExited: It failed, or was ended for another reason, and ``check`` is set.
             SpawnFailed: It could not be started.
         """
         running = self._host.run(

@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 
 import holdfast
-from holdfast import CommandFailed, LinkLost, OutOfTurn, TimedOut, sync
+from holdfast import CommandFailed, Kind, LinkLost, OutOfTurn, TimedOut, sync
 from holdfast.api.sync import _SHARED
 from holdfast.api.thread import LoopThread
 from tests.fakes.process import PATIENCE, nothing_left_open
@@ -96,7 +96,8 @@ def test_commands_run_as_with_subprocess(host: sync.Host) -> None:
     with pytest.raises(CommandFailed):
         host.run(["false"], check=True)
     with pytest.raises(TimedOut):
-        host.run(["sleep", "1000"], timeout=0.05)
+        host.run(["sleep", "1000"], timeout=0.05, check=True)
+    assert host.run(["sleep", "1000"], timeout=0.05).outcome.kind is Kind.TIMEOUT
 
 
 def test_processes_are_started_and_found(host: sync.Host) -> None:
