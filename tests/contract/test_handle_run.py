@@ -140,6 +140,24 @@ async def test_a_command_runs_where_and_with_what_it_is_told_to(host: Host, tmp_
     assert inherited.stdout.strip() != ""
 
 
+async def test_variables_are_laid_over_those_of_the_host(host: Host) -> None:
+    shown = await host.run(
+        sh('echo "$A,${HOME-none},$PATH"'), extra_env={"A": "1", "HOME": None}, capture_output=True, text=True
+    )
+    path = await host.run(sh('echo "$PATH"'), capture_output=True, text=True)
+
+    assert shown.stdout == f"1,none,{path.stdout}"
+
+
+async def test_a_text_is_run_by_the_shell_of_the_host(host: Host) -> None:
+    completed = await host.run("echo one | tr a-z A-Z; exit 3", shell=True, capture_output=True)
+
+    assert completed.args == [host.info.shell, "-c", "echo one | tr a-z A-Z; exit 3"]
+    assert (completed.stdout, completed.returncode) == (b"ONE\n", 3)
+    with pytest.raises(TypeError, match="shell=True"):
+        await host.run("echo one")
+
+
 async def test_a_shell_runs_a_command_line(host: Host) -> None:
     handle = await host.create_subprocess_shell("echo one | tr a-z A-Z")
     other = await host.create_subprocess_exec("echo", "x y", stdin=None)

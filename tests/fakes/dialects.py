@@ -39,7 +39,7 @@ from holdfast.model import (
 from holdfast.principal import ANYBODY, Principal
 from holdfast.wire.jsonrpc import Id
 
-HOST = HostInfo(  # noqa: S604  (the path of a shell, and no call of one)
+HOST = HostInfo(
     shell="/bin/bash",
     cwd="/srv/a b",
     home="/home/é",

@@ -199,6 +199,7 @@ class Host:
         keep: bool = False,
         cwd: Text | None = None,
         env: Mapping[str, str] | None = None,
+        extra_env: Mapping[str, str | None] | None = None,
         stdin: int | None = None,
         stdout: int | None = PIPE,
         stderr: int | None = PIPE,
@@ -215,16 +216,19 @@ class Host:
         arg0: str | None = None,
         idempotent: bool = False,
         auto_remove: bool = False,
+        shell: bool = False,
     ) -> Handle:
         """Start a program, without a shell.  Cancelling leaves no process behind.
 
         Args:
-            argv: The program and its arguments.  The program is looked up in ``PATH``.
+            argv: The program and its arguments.  The program is looked up in ``PATH``.  With ``shell``, one
+                text.
             name: What to call the process; by default a name is chosen.  Its end frees the name.
             keep: Let the process outlive this client.  ``attach`` finds it by its name, also in
                 another program.
             cwd: The working directory; by default that of the host.
             env: All environment variables; by default those of the host.
+            extra_env: Variables that are set over those of the host; None takes one away.
             stdin: ``PIPE``, or None or ``DEVNULL`` for an empty input.
             stdout: ``PIPE``, or ``DEVNULL`` to drop it.
             stderr: ``PIPE``, ``DEVNULL``, or ``STDOUT`` to read both outputs there, in their order.
@@ -242,6 +246,7 @@ class Host:
             arg0: What it sees as its own name, instead of ``argv[0]``.
             idempotent: Return what the same request has started before.  Needs ``name`` and ``keep``.
             auto_remove: List it no more once it has ended, and forget it soon.  Needs ``keep``.
+            shell: Have the shell of the host, ``info.shell``, read ``argv``.
 
         Raises:
             SpawnFailed: It could not be started; the error says what is at fault.
@@ -253,6 +258,7 @@ class Host:
             keep=keep,
             cwd=cwd,
             env=env,
+            extra_env=extra_env,
             stdin=stdin,
             stdout=stdout,
             stderr=stderr,
@@ -269,8 +275,13 @@ class Host:
             arg0=arg0,
             idempotent=idempotent,
             auto_remove=auto_remove,
+            shell=shell,
         )
-        place, command, routes = self.place, arguments(argv), routes_of(options)
+        return await self._start(argv, options)
+
+    async def _start(self, argv: Sequence[Text], options: Options) -> Handle:
+        place, routes, keep = self.place, routes_of(options), options["keep"]
+        command = arguments(argv, shell=self.info.shell if options["shell"] else None)
         spec = spec_of(command, options, cwd=self._cwd(place))
         process = await place.start(spec, naming_of(options))
         # No await between the start and the watch in ``Handle``, or events could be missed.
@@ -284,8 +295,8 @@ class Host:
         return await self.start([program, *args], **options)
 
     async def create_subprocess_shell(self, cmd: str, **options: Unpack[Options]) -> Handle:
-        """Start a command line in the shell of the user of the host."""
-        return await self.start([self.info.shell, "-c", cmd], **options)
+        """Start a command line in the shell of the host; ``start`` with ``shell=True``."""
+        return await self.start(cmd, **(options | {"shell": True}))
 
     async def attach(self, name: str, *, after: int = 0) -> Handle:
         """Return a process by its name, whoever has started it.

@@ -27,6 +27,7 @@ class Options(TypedDict, total=False):
     keep: bool
     cwd: Text | None
     env: Mapping[str, str] | None
+    extra_env: Mapping[str, str | None] | None
     stdin: int | None
     stdout: int | None
     stderr: int | None
@@ -43,16 +44,26 @@ class Options(TypedDict, total=False):
     arg0: str | None
     idempotent: bool
     auto_remove: bool
+    shell: bool
 
 
-def arguments(argv: Sequence[Text]) -> list[str]:
+def arguments(argv: Sequence[Text] | Text, *, shell: str | None = None) -> list[str]:
     """Return the program and its arguments as ``str``.
 
+    Args:
+        shell: The program of the shell, if ``argv`` is a command line for one.
+
     Raises:
-        TypeError: It is a single text, not a sequence.
+        TypeError: It is a single text and not a sequence; or for a shell the other way round.
     """
+    if shell is not None:
+        if not isinstance(argv, (str, bytes, os.PathLike)):
+            raise TypeError("with shell=True a command is one text, like 'make test | tail'")
+        return [shell, "-c", os.fsdecode(argv)]
     if isinstance(argv, (str, bytes, os.PathLike)):
-        raise TypeError("a command is a sequence, like ['ls', '-l']; for a shell's: create_subprocess_shell")
+        raise TypeError(
+            "a command is a sequence, like ['ls', '-l']; for a text that a shell reads: shell=True"
+        )
     return [os.fsdecode(argument) for argument in argv]
 
 
@@ -75,14 +86,14 @@ def spec_of(argv: Sequence[str], options: Options, *, cwd: str) -> Spec:
     Args:
         cwd: The directory of the host, to which the option ``cwd`` is relative.
     """
-    env, policy = options.get("env"), options.get("env_policy")
+    env, policy = _variables(options)
     terminal, sandbox = options.get("terminal"), options.get("sandbox")
     directory = os.path.join(cwd, os.fsdecode(options.get("cwd") or cwd))
     return Spec(
         argv=argv,
         cwd=directory,
-        env=env or {},
-        env_policy=INHERIT if env is None and policy is None else policy,
+        env=env,
+        env_policy=policy,
         terminal=Size() if terminal is True else terminal or None,
         stdin=_one_of("stdin", options.get("stdin"), (None, PIPE, DEVNULL)) == PIPE,
         arg0=options.get("arg0"),
@@ -110,6 +121,18 @@ def naming_of(options: Options) -> Naming:
     if naming.auto_remove and not naming.keep:
         raise ValueError("auto_remove=True needs keep=True: other processes are forgotten anyway")
     return naming
+
+
+def _variables(options: Options) -> tuple[Mapping[str, str | None], EnvironmentPolicy | None]:
+    """Return the variables that are set, and which of the host's they are laid over."""
+    env, policy, extra = options.get("env"), options.get("env_policy"), options.get("extra_env")
+    if extra is None:
+        return dict(env or {}), INHERIT if env is None and policy is None else policy
+    if env is not None or policy is not None:
+        raise ValueError(
+            "extra_env is laid over all variables of the host: use it without env and env_policy"
+        )
+    return extra, INHERIT
 
 
 def routes_of(options: Options) -> dict[Stream, Stream | None]:

@@ -159,7 +159,7 @@ class Host:
         return self.start([program, *args], **options)
 
     def create_subprocess_shell(self, cmd: str, **options: Unpack[Options]) -> Handle:
-        """Start a command line in the shell of the user of the host."""
+        """Start a command line in the shell of the host; ``start`` with ``shell=True``."""
         return Handle(self._call(self._host.create_subprocess_shell(cmd, **options)), self._loop())
 
     def attach(self, name: str, *, after: int = 0) -> Handle:

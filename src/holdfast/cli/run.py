@@ -12,7 +12,6 @@ from typing import Any
 from holdfast.aliases import complaint
 from holdfast.api.handle import Handle
 from holdfast.api.host import Host
-from holdfast.api.options import INHERIT
 from holdfast.errors import FileFailed, HoldfastError, NameTaken, Refused
 from holdfast.model import Limits, Size
 
@@ -154,7 +153,7 @@ def _terms(arguments: argparse.Namespace) -> dict[str, Any]:
         "auto_remove": arguments.rm,
     }
     if overlay := _overlay(arguments):
-        terms |= {"env": overlay, "env_policy": INHERIT}
+        terms["extra_env"] = overlay
     if arguments.memory or arguments.cpu or arguments.pids:
         terms["limits"] = Limits(memory=arguments.memory, cpu=arguments.cpu, processes=arguments.pids)
     if (sandbox := sandbox_of(arguments)) is not None:

@@ -25,6 +25,19 @@ def test_one_text_is_no_command(argv: str) -> None:
         arguments(argv)
 
 
+def test_a_text_is_a_command_for_a_shell() -> None:
+    assert arguments("ls | wc", shell="/bin/zsh") == ["/bin/zsh", "-c", "ls | wc"]
+    assert arguments(b"\xff", shell="/bin/sh") == ["/bin/sh", "-c", "\udcff"]
+    with pytest.raises(TypeError, match="one text"):
+        arguments(["ls", "-l"], shell="/bin/sh")
+
+
+@pytest.mark.parametrize("other", [Options(env={}), Options(env_policy=NOTHING)])
+def test_variables_are_laid_over_those_of_the_host_or_over_others(other: Options) -> None:
+    with pytest.raises(ValueError, match="without env"):
+        spec_of(["a"], Options(extra_env={"A": "1"}) | other, cwd="/")
+
+
 def test_without_options_a_command_is_as_with_subprocess() -> None:
     assert spec_of(["a"], {}, cwd="/here") == Spec(argv=["a"], cwd="/here", env={}, env_policy=INHERIT)
 
@@ -37,6 +50,7 @@ def test_without_options_a_command_is_as_with_subprocess() -> None:
         (Options(env={}), Spec(["a"], "/here", {}, None)),
         (Options(env={"A": "1"}), Spec(["a"], "/here", {"A": "1"}, None)),
         (Options(env={"A": "1"}, env_policy=NOTHING), Spec(["a"], "/here", {"A": "1"}, NOTHING)),
+        (Options(extra_env={"A": "1", "B": None}), Spec(["a"], "/here", {"A": "1", "B": None}, INHERIT)),
         (Options(env_policy=NOTHING), Spec(["a"], "/here", {}, NOTHING)),
         (Options(terminal=True), Spec(["a"], "/here", {}, INHERIT, Size())),
         (Options(terminal=Size(1, 2)), Spec(["a"], "/here", {}, INHERIT, Size(1, 2))),

@@ -55,7 +55,6 @@ def test_every_option_has_its_place() -> None:
         *("--memory", "1m", "--cpu", "10s", "--pids", "3", "--retain", "2k", "-e", "A=1"),
     )
 
-    asked.pop("env_policy")
     assert isinstance(asked.pop("terminal"), Size)
     assert asked == {
         "name": "n",
@@ -68,7 +67,7 @@ def test_every_option_has_its_place() -> None:
         "idempotent": False,
         "auto_remove": False,
         "limits": Limits(memory=1 << 20, cpu=10.0, processes=3),
-        "env": {"A": "1"},
+        "extra_env": {"A": "1"},
     }
 
 
@@ -82,9 +81,9 @@ def test_a_pipe_is_input_and_detached_only_if_asked_for(monkeypatch: pytest.Monk
 def test_a_far_terminal_is_of_our_kind(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("TERM", "xterm-test")
 
-    assert terms("-t", "-H", "ws://h:1")["env"] == {"TERM": "xterm-test"}
-    assert terms("-t", "-H", "ws://h:1", "-e", "TERM=mine")["env"] == {"TERM": "mine"}
-    assert "env" not in terms("-t")
+    assert terms("-t", "-H", "ws://h:1")["extra_env"] == {"TERM": "xterm-test"}
+    assert terms("-t", "-H", "ws://h:1", "-e", "TERM=mine")["extra_env"] == {"TERM": "mine"}
+    assert "extra_env" not in terms("-t")
 
 
 def test_nothing_to_run_is_told_with_an_example(call: Call) -> None:

@@ -35,7 +35,7 @@ def test_a_host_comes_back_as_it_was_told(
     sandboxes: Guarantees,
     durable: bool,  # noqa: FBT001
 ) -> None:
-    host = HostInfo(  # noqa: S604
+    host = HostInfo(
         shell="/bin/zsh",
         cwd="/a b",
         home=home,
@@ -54,7 +54,7 @@ def test_a_host_comes_back_as_it_was_told(
 def test_a_host_that_tells_little_has_what_every_host_has() -> None:
     told = msgspec.convert({"shell": {"name": "sh", "path": "/bin/sh"}}, EnvironmentInfo)
 
-    assert host_info(told) == HostInfo(  # noqa: S604
+    assert host_info(told) == HostInfo(
         shell="/bin/sh",
         cwd="/",
         home=None,
@@ -87,7 +87,7 @@ def test_a_host_is_all_that_was_told_of_it() -> None:
         },
     }
 
-    assert host_info(msgspec.convert(told, EnvironmentInfo)) == HostInfo(  # noqa: S604
+    assert host_info(msgspec.convert(told, EnvironmentInfo)) == HostInfo(
         shell="/bin/zsh",
         cwd="/work",
         home="/root",
