@@ -42,6 +42,22 @@ async def test_both_outputs_and_the_exit_code_come_back(host: Host) -> None:
     assert handle.args == sh("echo out; echo err >&2; exit 3")
 
 
+async def test_output_is_read_as_lines_of_text(host: Host) -> None:
+    handle = await host.start(["printf", r"one\r\ntw\303\244\nrest"])
+
+    assert [line async for line in handle.lines()] == ["one\n", "twä\n", "rest"]
+
+
+async def test_lines_are_given_while_the_process_runs(host: Host, gate: Gate) -> None:
+    handle = await host.start(["sh", "-c", f"echo first; {gate.shell}; echo last"])
+
+    async with asyncio.timeout(PATIENCE):
+        lines = handle.lines()
+        assert await anext(lines) == "first\n"
+        gate.open()
+        assert [line async for line in lines] == ["last\n"]
+
+
 async def test_a_stream_is_read_line_by_line(host: Host) -> None:
     handle = await host.start(sh("echo one; echo two; printf three"))
     assert handle.stdout is not None

@@ -12,9 +12,12 @@ from collections.abc import AsyncIterator, Sequence
 from types import TracebackType
 from typing import TYPE_CHECKING
 
+from holdfast.errors import OutOfTurn
 from holdfast.model import Chunk, Ended, Exit, Outcome, Size, Stream, Usage
 
 from .feed import OutputBytes, OutputChunks, OutputFeed, Routes
+from .lines import TextLines
+from .reader import LIMIT
 from .stdin import StdinWriter
 
 if TYPE_CHECKING:
@@ -137,6 +140,37 @@ class Handle:
                 yet.  The process may wait for them for ever.  Iterate again to wait for it all the same.
         """
         return OutputChunks(self._feed)
+
+    def lines(
+        self,
+        *,
+        encoding: str = "utf-8",
+        errors: str = "replace",
+        universal: bool = True,
+        limit: int = LIMIT,
+    ) -> AsyncIterator[str]:
+        """Iterate over the lines of ``stdout`` as text, each with its newline.
+
+        A process that writes much to ``stderr`` meanwhile waits until somebody reads that, as with a pipe:
+        read it in another task, or start the process with ``stderr`` as ``STDOUT`` or ``DEVNULL``.
+
+        Args:
+            encoding: How the output is encoded.  Bytes that are no text become U+FFFD; ``errors`` says what
+                else could become of them.
+            universal: Have CR and CR LF end a line, too, as a terminal and a progress bar write them.
+            limit: Characters after which a line is given in pieces.  Only the last piece has a newline.
+
+        Raises:
+            OutOfTurn: ``stdout`` is dropped.
+
+        Raises, when it is read:
+            OutOfTurn: The output is read as chunks.
+            OutputGap: Some output is lost.  Go on with the same iterator to read what follows it.
+            LinkLost: The connection is lost, and no more output will come.
+        """
+        if self.stdout is None:
+            raise OutOfTurn("there are no lines: stdout is dropped")
+        return TextLines(self.stdout, encoding=encoding, errors=errors, universal=universal, limit=limit)
 
     async def communicate(
         self,

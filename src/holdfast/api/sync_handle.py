@@ -12,6 +12,7 @@ from holdfast.model import Chunk, Ended, Outcome, Size, Usage
 from . import handle as asynchronous
 from .completed import TimedOut
 from .handle import DRAIN
+from .reader import LIMIT
 from .stdin import StdinWriter
 from .thread import LoopThread
 
@@ -165,7 +166,19 @@ class Handle:
 
     def chunks(self) -> Iterator[Chunk]:
         """Iterate over the output as chunks, with stream and number."""
-        return _Chunks(self._handle, self._thread)
+        return _Following(self._handle.chunks(), self._thread)
+
+    def lines(
+        self,
+        *,
+        encoding: str = "utf-8",
+        errors: str = "replace",
+        universal: bool = True,
+        limit: int = LIMIT,
+    ) -> Iterator[str]:
+        """Iterate over the lines of ``stdout`` as text.  See ``holdfast.Handle.lines``."""
+        lines = self._handle.lines(encoding=encoding, errors=errors, universal=universal, limit=limit)
+        return _Following(lines, self._thread)
 
     def communicate(
         self,
@@ -236,19 +249,22 @@ async def _bounded(coroutine: Coroutine[object, object, T], timeout: float) -> T
         return await coroutine
 
 
-class _Chunks(Iterator[Chunk]):
-    def __init__(self, handle: asynchronous.Handle, thread: LoopThread) -> None:
-        self._chunks = handle.chunks()
+class _Following(Iterator[T]):
+    """Iterates over what an asynchronous iterator gives, and goes on after an error as that does."""
+
+    def __init__(self, items: AsyncIterator[T], thread: LoopThread) -> None:
+        self._items = items
         self._thread = thread
 
-    def __next__(self) -> Chunk:
-        chunk = self._thread.call(_next(self._chunks))
-        if chunk is None:
+    def __next__(self) -> T:
+        found = self._thread.call(_next(self._items))
+        if not found:
             raise StopIteration
-        return chunk
+        return found[0]
 
 
-async def _next(chunks: AsyncIterator[Chunk]) -> Chunk | None:
-    async for chunk in chunks:
-        return chunk
-    return None
+async def _next(items: AsyncIterator[T]) -> tuple[T, ...]:
+    """Return the next item alone; none at the end."""
+    async for item in items:
+        return (item,)
+    return ()

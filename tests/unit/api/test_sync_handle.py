@@ -64,6 +64,15 @@ def test_a_conversation_is_held(host: sync.Host) -> None:
     assert handle.stdout.read() == b"two\n"
 
 
+def test_output_is_read_as_lines_of_text(host: sync.Host) -> None:
+    handle = host.start(sh(r"echo one; printf 'a\rlonger'"))
+
+    lines = handle.lines(limit=4)
+
+    assert next(lines) == "one\n"
+    assert list(lines) == ["a\n", "long", "er"]
+
+
 def test_a_wait_ends_after_its_time_and_the_process_goes_on(host: sync.Host) -> None:
     handle = host.start(sh("read line; echo got $line"), stdin=PIPE)
 
