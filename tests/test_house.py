@@ -39,6 +39,7 @@ TASK_OWNERS = {
     f"{PACKAGE}/server/connection.py",
     f"{PACKAGE}/server/app.py",
     f"{PACKAGE}/client/link.py",
+    f"{PACKAGE}/api/mapping.py",
     f"{PACKAGE}/api/stdin.py",
     f"{PACKAGE}/api/thread.py",
     f"{PACKAGE}/cli/follow.py",
