@@ -19,7 +19,7 @@ from holdfast.api.stdin import StdinWriter
 SECTIONS: dict[str, tuple[str, ...]] = {
     "Where processes run": ("connect", "local", "Host"),
     "A process": ("Handle",),
-    "Commands": ("run", "Completed"),
+    "Commands": ("run", "Completed", "Omitted", "HeadTail"),
     "Files": (),
     "HTTP": (),
     "Sandboxes": ("Sandbox", "Denial"),

@@ -13,7 +13,8 @@ if TYPE_CHECKING:
     from subprocess import DEVNULL, PIPE, STDOUT
 
     from . import sync
-    from .api.completed import CommandExited, CommandFailed, CommandTimedOut, Completed, TimedOut
+    from .api.capture import HeadTail
+    from .api.completed import CommandExited, CommandFailed, CommandTimedOut, Completed, Omitted, TimedOut
     from .api.handle import Handle
     from .api.host import Host, connect, local
     from .api.sync import run
@@ -38,9 +39,11 @@ __version__ = "0.1.0"
 
 _HOMES = {
     **dict.fromkeys(
-        ("CommandExited", "CommandFailed", "CommandTimedOut", "Completed", "TimedOut"), "api.completed"
+        ("CommandExited", "CommandFailed", "CommandTimedOut", "Completed", "Omitted", "TimedOut"),
+        "api.completed",
     ),
     "Handle": "api.handle",
+    "HeadTail": "api.capture",
     "Host": "api.host",
     "connect": "api.host",
     "local": "api.host",
@@ -82,6 +85,7 @@ __all__ = [
     "Denial",
     "Ended",
     "Handle",
+    "HeadTail",
     "HoldfastError",
     "Host",
     "Kind",
@@ -91,6 +95,7 @@ __all__ = [
     "Listing",
     "NameAmbiguous",
     "NameTaken",
+    "Omitted",
     "OutOfTurn",
     "Outcome",
     "OutcomeUnknown",

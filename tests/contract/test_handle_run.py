@@ -6,6 +6,7 @@ import asyncio
 import os
 import subprocess
 import sys
+from contextlib import aclosing
 from pathlib import Path
 
 import pytest
@@ -17,14 +18,17 @@ from holdfast import (
     CommandFailed,
     CommandTimedOut,
     Completed,
+    HeadTail,
     Host,
     Kind,
     Limits,
+    Omitted,
     Outcome,
+    SpawnFailed,
     TimedOut,
 )
 from holdfast.model import EnvironmentPolicy, Inherit
-from tests.fakes.gate import Gate
+from tests.fakes.gate import Gate, gone
 from tests.fakes.process import PATIENCE
 
 SUCCESS = Outcome(Kind.EXIT, 0)
@@ -116,6 +120,40 @@ async def test_output_that_is_not_captured_is_passed_on(
     assert (completed.stdout, completed.stderr) == (None, None)
     assert (partly.stdout, partly.stderr) == (b"kept\n", None)
     assert capfdbinary.readouterr() == (b"out\n", b"err\nshown\n")
+
+
+async def test_both_ends_of_an_output_are_kept_and_the_rest_is_counted(host: Host) -> None:
+    completed = await host.run(
+        sh("seq 1 100000; echo few >&2"), capture=HeadTail(4, 7, marker="|"), text=True
+    )
+
+    assert (completed.stdout, completed.stderr) == ("1\n2\n|100000\n", "few\n")
+    assert completed.omitted == Omitted(stdout=588_895 - 11)
+
+
+async def test_many_commands_run_side_by_side_and_answer_in_order(host: Host) -> None:
+    scripts = [sh(f"echo {n}; exit {n}") for n in range(5)]
+    failed = [sh("exit 1"), ["no-such-program"]]
+
+    done = [each async for each in host.map(scripts, limit=3, text=True)]
+    given = [each async for each in host.map(failed, return_exceptions=True, timeout=60)]
+
+    assert [(each.stdout, each.returncode) for each in done] == [(f"{n}\n", n) for n in range(5)]
+    assert isinstance(given[0], Completed)
+    assert isinstance(given[1], SpawnFailed)
+
+
+async def test_whoever_leaves_a_map_ends_what_runs(host: Host, tmp_path: Path) -> None:
+    started = tmp_path / "started"
+    os.mkfifo(started)
+    commands = [["true"], sh(f"echo $$ >{started}; exec sleep 1000")]
+
+    async with aclosing(host.map(commands)) as results:
+        async for _ in results:
+            pid = int(await asyncio.to_thread(started.read_text))
+            break
+
+    await gone(pid)  # A start that was cancelled is undone a moment later.
 
 
 async def test_outputs_are_joined(host: Host) -> None:

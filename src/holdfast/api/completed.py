@@ -24,6 +24,24 @@ _LATE = (Kind.TIMEOUT, Kind.IDLE_TIMEOUT)
 
 
 @value
+class Omitted:
+    """Bytes of output that a result does not have."""
+
+    stdout: int = 0
+    """Left out of the middle of ``stdout``, with ``capture=HeadTail(...)``."""
+    stderr: int = 0
+    """The same of ``stderr``."""
+
+    @property
+    def total(self) -> int:
+        """All of them."""
+        return self.stdout + self.stderr
+
+
+NOTHING_OMITTED = Omitted()
+
+
+@value
 class Completed(Generic[T_co]):
     """The result of a command, however it ended.  Shaped like ``subprocess.CompletedProcess``."""
 
@@ -41,6 +59,8 @@ class Completed(Generic[T_co]):
     """What its sandbox refused it, as far as the host saw it."""
     timeout: float | None = None
     """The ``timeout`` or ``idle_timeout`` after which it was ended, if that is why."""
+    omitted: Omitted = NOTHING_OMITTED
+    """How much of its output was left out."""
 
     @property
     def ok(self) -> bool:

@@ -6,7 +6,7 @@ import os
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from subprocess import PIPE
 from types import TracebackType
-from typing import TYPE_CHECKING, Literal, overload
+from typing import TYPE_CHECKING
 
 from holdfast import renamed
 from holdfast.allowance import Allowance
@@ -14,10 +14,9 @@ from holdfast.config import MIB
 from holdfast.errors import OutOfTurn
 from holdfast.model import EnvironmentPolicy, HostInfo, Limits, Listing, Size, Stream
 
-from .completed import Completed
+from . import commands
 from .handle import Handle
 from .options import Options, Text, arguments, naming_of, routes_of, spec_of
-from .running import Coding, run_to_end
 
 if TYPE_CHECKING:
     from typing import Unpack
@@ -345,87 +344,5 @@ class Host:
 
     # Commands.
 
-    @overload
-    async def run(
-        self,
-        argv: Sequence[Text],
-        *,
-        input: bytes | str | None = None,
-        capture_output: Literal[True],
-        check: bool = False,
-        text: Literal[True],
-        encoding: str | None = None,
-        errors: str | None = None,
-        **options: Unpack[Options],
-    ) -> Completed[str]: ...
-    @overload
-    async def run(
-        self,
-        argv: Sequence[Text],
-        *,
-        input: bytes | str | None = None,
-        capture_output: Literal[True],
-        check: bool = False,
-        text: bool | None = None,
-        encoding: str,
-        errors: str | None = None,
-        **options: Unpack[Options],
-    ) -> Completed[str]: ...
-    @overload
-    async def run(
-        self,
-        argv: Sequence[Text],
-        *,
-        input: bytes | str | None = None,
-        capture_output: Literal[True],
-        check: bool = False,
-        text: Literal[False] | None = None,
-        encoding: None = None,
-        errors: str | None = None,
-        **options: Unpack[Options],
-    ) -> Completed[bytes]: ...
-    @overload
-    async def run(
-        self,
-        argv: Sequence[Text],
-        *,
-        input: bytes | str | None = None,
-        capture_output: bool = False,
-        check: bool = False,
-        text: bool | None = None,
-        encoding: str | None = None,
-        errors: str | None = None,
-        **options: Unpack[Options],
-    ) -> Completed[bytes | str | None]: ...
-    async def run(
-        self,
-        argv: Sequence[Text],
-        *,
-        input: bytes | str | None = None,  # noqa: A002  (as in subprocess)
-        capture_output: bool = False,
-        check: bool = False,
-        text: bool | None = None,
-        encoding: str | None = None,
-        errors: str | None = None,
-        **options: Unpack[Options],
-    ) -> Completed[bytes | str | None]:
-        """Run a command to its end.
-
-        Takes the arguments of ``subprocess.run``, and those of ``start``.  Output that is not captured
-        is written to our own outputs.  If other processes hold it open when the command has ended, they
-        have ``drain`` seconds to finish, 2 by default.  Cancelling ends the command, with everything it
-        has started, before it returns.
-
-        However the command ends, there is a result, with the output up to then.  After a timeout or a
-        limit, too: ``outcome.kind`` says which.
-
-        Raises:
-            CommandTimedOut: It was ended because of ``timeout`` or ``idle_timeout``, and ``check`` is set.
-            CommandExited: It failed, or was ended for another reason, and ``check`` is set.
-            SpawnFailed: It could not be started.
-        """
-        coding = Coding(text=text, encoding=encoding, errors=errors)
-        completed = await run_to_end(self, argv, options, given=input, capture=capture_output, coding=coding)
-        if check:
-            completed.check_returncode()
-        return completed
+    run = commands.run
+    map = commands.map_commands

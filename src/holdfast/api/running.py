@@ -10,7 +10,8 @@ from typing import TYPE_CHECKING, TextIO
 from holdfast.errors import HoldfastError, LinkLost
 from holdfast.model import Kind, Stream
 
-from .completed import Completed
+from .capture import CaptureBuffer, Coding, HeadTail
+from .completed import Completed, Omitted
 from .handle import DRAIN, Handle
 from .options import Options, Text
 
@@ -18,28 +19,7 @@ if TYPE_CHECKING:
     from .host import Host
 
 Sinks = dict[Stream, Callable[[bytes], object]]
-
-
-class Coding:
-    """Whether input and output are text, and in which encoding."""
-
-    def __init__(
-        self, *, text: bool | None = None, encoding: str | None = None, errors: str | None = None
-    ) -> None:
-        self._is_text = bool(text or encoding or errors)
-        self._encoding = encoding or "utf-8"
-        self._errors = errors or "strict"
-
-    def encode(self, given: bytes | str) -> bytes:
-        return given.encode(self._encoding, self._errors) if isinstance(given, str) else given
-
-    def decode(self, data: bytearray | None) -> bytes | str | None:
-        if data is None:
-            return None
-        if not self._is_text:
-            return bytes(data)
-        # As ``subprocess`` does it.
-        return data.decode(self._encoding, self._errors).replace("\r\n", "\n").replace("\r", "\n")
+Captured = dict[Stream, CaptureBuffer]
 
 
 async def run_to_end(
@@ -49,6 +29,7 @@ async def run_to_end(
     *,
     given: bytes | str | None,
     capture: bool,
+    shape: HeadTail | None = None,
     coding: Coding,
 ) -> Completed[bytes | str | None]:
     """Run a command to its end; see ``Host.run``."""
@@ -56,7 +37,7 @@ async def run_to_end(
         if options.get("stdin") is not None:
             raise ValueError("stdin and input arguments may not both be used.")
         options["stdin"] = PIPE
-    captured, sinks = _outputs(options, capture=capture)
+    captured, sinks = _outputs(options, capture=capture, shape=shape)
     # The host enforces the drain, even if the connection is lost meanwhile.
     drain = options.setdefault("drain", DRAIN)
     handle = await host.start(argv, **options)
@@ -74,29 +55,33 @@ async def run_to_end(
         except HoldfastError as further:
             error.add_note(f"The command may go on: {further}")
         raise
-    stdout, stderr = (coding.decode(captured.get(stream)) for stream in (Stream.STDOUT, Stream.STDERR))
-    return _completed(handle, options, stdout, stderr)
+    return _completed(handle, options, captured, coding)
 
 
-def _outputs(options: Options, *, capture: bool) -> tuple[dict[Stream, bytearray], Sinks]:
+def _outputs(options: Options, *, capture: bool, shape: HeadTail | None) -> tuple[Captured, Sinks]:
     """Return the buffers, and what to do with each output; change the options to those of a start."""
-    if capture:
+    captured: Captured = {}
+    sinks: Sinks = {}
+    if shape is not None:
+        # Also of an output that is joined or dropped, so that both of the result are there.
+        captured = {Stream.STDOUT: CaptureBuffer(shape), Stream.STDERR: CaptureBuffer(shape)}
+        options["stdout"] = options.get("stdout") or PIPE
+        options["stderr"] = options.get("stderr") or PIPE
+    elif capture:
         if options.get("stdout") is not None or options.get("stderr") is not None:
             raise ValueError("stdout and stderr arguments may not be used with capture_output.")
         options["stdout"] = options["stderr"] = PIPE
-    captured: dict[Stream, bytearray] = {}
-    sinks: Sinks = {}
     if options.get("stdout") is None:
         options["stdout"] = PIPE
         sinks[Stream.STDOUT] = _passed_on_to(sys.stdout)
     elif options["stdout"] == PIPE:
-        captured[Stream.STDOUT] = bytearray()
+        captured.setdefault(Stream.STDOUT, CaptureBuffer())
     if options.get("stderr") is None:
         options["stderr"] = PIPE
         sinks[Stream.STDERR] = _passed_on_to(sys.stderr)
     elif options["stderr"] == PIPE:
-        captured[Stream.STDERR] = bytearray()
-    sinks.update((stream, data.extend) for stream, data in captured.items())
+        captured.setdefault(Stream.STDERR, CaptureBuffer())
+    sinks.update((stream, buffer.add) for stream, buffer in captured.items())
     return captured, sinks
 
 
@@ -118,8 +103,12 @@ def _passed_on_to(file: TextIO | None) -> Callable[[bytes], object]:
 
 
 def _completed(
-    handle: Handle, options: Options, stdout: bytes | str | None, stderr: bytes | str | None
+    handle: Handle, options: Options, captured: Captured, coding: Coding
 ) -> Completed[bytes | str | None]:
+    nothing: tuple[bytes | str | None, int] = (None, 0)
+    kept = {stream: buffer.finish(coding) for stream, buffer in captured.items()}
+    stdout, stdout_omitted = kept.get(Stream.STDOUT, nothing)
+    stderr, stderr_omitted = kept.get(Stream.STDERR, nothing)
     code, outcome = handle.returncode, handle.outcome
     assert code is not None
     assert outcome is not None
@@ -133,4 +122,5 @@ def _completed(
         handle.usage,
         handle.denials,
         timeout=limits.get(outcome.kind),
+        omitted=Omitted(stdout_omitted, stderr_omitted),
     )

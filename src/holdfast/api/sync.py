@@ -7,13 +7,14 @@ import os
 from collections.abc import Coroutine, Sequence
 from threading import Lock
 from types import TracebackType
-from typing import TYPE_CHECKING, Literal, TypeVar, overload
+from typing import TYPE_CHECKING, TypeVar
 
 from holdfast import renamed
 from holdfast.errors import OutOfTurn
 from holdfast.model import HostInfo, Listing
 
 from . import host as asynchronous
+from . import sync_commands
 from .completed import Completed
 from .options import Options, Text
 from .sync_handle import Handle, Reader, Stdin
@@ -180,95 +181,8 @@ class Host:
 
     # Commands.
 
-    @overload
-    def run(
-        self,
-        argv: Sequence[Text],
-        *,
-        input: bytes | str | None = None,
-        capture_output: Literal[True],
-        check: bool = False,
-        text: Literal[True],
-        encoding: str | None = None,
-        errors: str | None = None,
-        **options: Unpack[Options],
-    ) -> Completed[str]: ...
-    @overload
-    def run(
-        self,
-        argv: Sequence[Text],
-        *,
-        input: bytes | str | None = None,
-        capture_output: Literal[True],
-        check: bool = False,
-        text: bool | None = None,
-        encoding: str,
-        errors: str | None = None,
-        **options: Unpack[Options],
-    ) -> Completed[str]: ...
-    @overload
-    def run(
-        self,
-        argv: Sequence[Text],
-        *,
-        input: bytes | str | None = None,
-        capture_output: Literal[True],
-        check: bool = False,
-        text: Literal[False] | None = None,
-        encoding: None = None,
-        errors: str | None = None,
-        **options: Unpack[Options],
-    ) -> Completed[bytes]: ...
-    @overload
-    def run(
-        self,
-        argv: Sequence[Text],
-        *,
-        input: bytes | str | None = None,
-        capture_output: bool = False,
-        check: bool = False,
-        text: bool | None = None,
-        encoding: str | None = None,
-        errors: str | None = None,
-        **options: Unpack[Options],
-    ) -> Completed[bytes | str | None]: ...
-    def run(
-        self,
-        argv: Sequence[Text],
-        *,
-        input: bytes | str | None = None,  # noqa: A002  (as in subprocess)
-        capture_output: bool = False,
-        check: bool = False,
-        text: bool | None = None,
-        encoding: str | None = None,
-        errors: str | None = None,
-        **options: Unpack[Options],
-    ) -> Completed[bytes | str | None]:
-        """Run a command to its end, as ``subprocess.run`` does.
-
-        Takes the arguments of that, and those of ``holdfast.Host.start``.  Output that is not captured
-        is written to our own outputs.  Ctrl-C ends the command, with everything it has started, before
-        ``KeyboardInterrupt`` is raised.
-
-        However the command ends, there is a result, with the output up to then.  After a timeout or a
-        limit, too: ``outcome.kind`` says which.
-
-        Raises:
-            CommandTimedOut: It was ended because of ``timeout`` or ``idle_timeout``, and ``check`` is set.
-            CommandExited: It failed, or was ended for another reason, and ``check`` is set.
-            SpawnFailed: It could not be started.
-        """
-        running = self._host.run(
-            argv,
-            input=input,
-            capture_output=capture_output,
-            check=check,
-            text=text,
-            encoding=encoding,
-            errors=errors,
-            **options,
-        )
-        return self._call(running)
+    run = sync_commands.run
+    map = sync_commands.map_commands
 
 
 class _SharedHost(Host):

@@ -166,7 +166,7 @@ class Handle:
 
     def chunks(self) -> Iterator[Chunk]:
         """Iterate over the output as chunks, with stream and number."""
-        return _Following(self._handle.chunks(), self._thread)
+        return Following(self._handle.chunks(), self._thread)
 
     def lines(
         self,
@@ -178,7 +178,7 @@ class Handle:
     ) -> Iterator[str]:
         """Iterate over the lines of ``stdout`` as text.  See ``holdfast.Handle.lines``."""
         lines = self._handle.lines(encoding=encoding, errors=errors, universal=universal, limit=limit)
-        return _Following(lines, self._thread)
+        return Following(lines, self._thread)
 
     def communicate(
         self,
@@ -249,7 +249,7 @@ async def _bounded(coroutine: Coroutine[object, object, T], timeout: float) -> T
         return await coroutine
 
 
-class _Following(Iterator[T]):
+class Following(Iterator[T]):
     """Iterates over what an asynchronous iterator gives, and goes on after an error as that does."""
 
     def __init__(self, items: AsyncIterator[T], thread: LoopThread) -> None:

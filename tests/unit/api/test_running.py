@@ -11,20 +11,10 @@ import pytest
 
 import holdfast
 from holdfast.api.embedded_process import EmbeddedProcess
-from holdfast.api.running import Coding
 from holdfast.errors import Forbidden
 from holdfast.model import Ended, WriteStatus
 from tests.fakes.gate import Gate
 from tests.fakes.process import PATIENCE, is_alive
-
-
-def test_bytes_stay_bytes_unless_somebody_wants_text() -> None:
-    assert Coding().decode(bytearray(b"a\r\n")) == b"a\r\n"
-    assert Coding(text=False).decode(None) is None
-    assert Coding(text=True).decode(bytearray(b"a\r\nb\rc")) == "a\nb\nc"
-    assert Coding(errors="replace").decode(bytearray(b"\xff")) == "\ufffd"
-    assert Coding(encoding="utf-16-le").encode("a") == b"a\0"
-    assert Coding().encode(b"a") == b"a"
 
 
 async def test_wishes_that_exclude_each_other_are_refused() -> None:
