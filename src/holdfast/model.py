@@ -99,6 +99,8 @@ class ProcessTerms:
     drain: float | None = None
     """Seconds after its exit until its output is closed, whoever holds it open."""
     limits: Limits = UNLIMITED
+    truncate: bool = False
+    """Whether output beyond ``output`` is read and dropped, and nobody is ended for it."""
 
 
 PLAIN = ProcessTerms()
@@ -219,6 +221,8 @@ class Exit:
     """The PIDs of processes that hold its output open."""
     denied: Denied | None = None
     """Whether the sandbox is to blame for the end; None without a sandbox."""
+    dropped: int = 0
+    """Bytes of output beyond the limit that were read and dropped up to the end."""
 
 
 @value

@@ -265,6 +265,23 @@ async def test_both_streams_count(talking: Client) -> None:
     assert end["outcome"]["kind"] == "outputLimit"
 
 
+async def test_a_program_that_says_too_much_may_go_on_unheard(talking: Client) -> None:
+    """Whoever looks at the begin of a long output alone need not end its writer."""
+    end = await told(
+        talking,
+        *("sh", "-c", "head -c 1000000 /dev/zero; head -c 500000 /dev/zero >&2; exit 3"),
+        outputBytesLimit=100_000,
+        truncateOutput=True,
+    )
+    tale = await talking.closed("p")
+
+    assert end["outcome"] == outcome("exit", exitCode=3)
+    assert 100_000 <= len(tale.data()) <= 100_000 + 65_536
+    assert end["droppedBytes"] == 1_500_000 - len(tale.data())
+    waited = await talking.call("process/wait", {"processId": "p"})
+    assert waited["droppedBytes"] == (await talking.read("p"))["droppedBytes"] == end["droppedBytes"]
+
+
 # What it used.
 
 

@@ -188,6 +188,8 @@ export interface StartParams {
   idempotent?: boolean;
   /** Read only so many bytes ahead of what the client has acknowledged; at most 64 MiB. */
   window?: number | null;
+  /** At `outputBytesLimit` drop what follows, and let it run. Default: `false`. */
+  truncateOutput?: boolean;
   /** Let the process outlive the session: all clients of the principal reach it, none is notified. Default: `false`. */
   keep?: boolean;
   /** What people call it, at most 200 characters: refused while another one runs under it, free once that has ended. `process/find` finds it by this. */
@@ -777,6 +779,8 @@ export interface ReadResult {
   usage?: Usage;
   /** Pids of those who held the output open after its exit; told to the same, if there are any. */
   heldBy?: number[];
+  /** Bytes of output beyond the limit that were dropped up to its exit; told if there are any. */
+  droppedBytes?: number;
 }
 
 /** Bytes of one stream, with their number. */
@@ -830,6 +834,8 @@ export interface WaitResult {
   denials?: Denial[];
   /** As in the answer to `process/read`. */
   denial?: string;
+  /** As in the answer to `process/read`. */
+  droppedBytes?: number;
 }
 
 export interface WriteResult {
@@ -966,6 +972,8 @@ export interface ProcessExited {
   usage?: Usage;
   /** Pids of those who hold the output open, as far as a glance shows; told if there are any. */
   heldBy?: number[];
+  /** As in the answer to `process/read`. */
+  droppedBytes?: number;
 }
 
 /** A process has ended and so has its output: nothing follows. */

@@ -50,18 +50,20 @@ def pack_exit(end: Exit) -> Packed:
         None if usage is None else (usage.user_us, usage.system_us, usage.peak_bytes),
         tuple(end.held_by),
         None if end.denied is None else _packed(end.denied),
+        *((end.dropped,) if end.dropped else ()),  # Most have dropped nothing, and take no memory for it.
     )
 
 
 def unpack_exit(packed: Packed) -> Exit:
     """The end that ``pack_exit`` has made plain."""
-    code, (kind, *rest), usage, held_by, denied = packed
+    code, (kind, *rest), usage, held_by, denied, *dropped = packed
     return Exit(
         code,
         Outcome(Kind(kind), *rest),
         None if usage is None else Usage(*usage),
         held_by,
         None if denied is None else _unpacked(*denied),
+        *dropped,
     )
 
 

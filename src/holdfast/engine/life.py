@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Final, Protocol
 
 from holdfast.model import Cause, Chunk, Denied, Exit, Kind, Limits, Outcome, ProcessTerms, Stream, Usage
 from holdfast.reports import NEWS_LOST, Report
-from holdfast.value import value
+from holdfast.value import replace, value
 
 from .ring import Ring, RingSnapshot
 
@@ -77,6 +77,8 @@ class WatchdogSnapshot:
     """Whether it was given something since that was last looked at."""
     said: int
     """Bytes of output."""
+    dropped: int = 0
+    """Bytes of output beyond the limit, which were not kept."""
 
 
 @value
@@ -192,11 +194,11 @@ def result_of(end: Exit) -> str:
     return "error" if end.code else "success"
 
 
-def end_of(report: Report, cause: Cause | None, tree: Tree, ring: Ring) -> Exit:
-    """How a process ended, from the report, its tree and its output."""
+def end_of(report: Report, cause: Cause | None, tree: Tree, ring: Ring, dropped: int = 0) -> Exit:
+    """How a process ended, from the report, its tree and its output, of which so much was ``dropped``."""
     command = tree.confined_command
     said = ring.after(0) if command is not None and not command.exact else ()
-    return exit_of(
+    end = exit_of(
         report,
         cause,
         tree.limits,
@@ -204,6 +206,7 @@ def end_of(report: Report, cause: Cause | None, tree: Tree, ring: Ring) -> Exit:
         confined_command=command,
         said=said,
     )
+    return replace(end, dropped=dropped) if dropped else end
 
 
 def denied_of(code: int, command: ConfinedCommand, said: Iterable[Chunk]) -> Denied:

@@ -127,6 +127,17 @@ class _Unheard:
         self._speaker.ended(output)
 
 
+class _Counted(_Unheard):
+    """The same, with an account of what is not passed on."""
+
+    def __init__(self, speaker: Speaker, drop: Callable[[int], object]) -> None:
+        super().__init__(speaker)
+        self._drop = drop
+
+    def said(self, stream: Stream, data: bytes) -> None:
+        self._drop(len(data))
+
+
 class Output:
     """One output of a child: stdout, stderr, or a terminal."""
 
@@ -332,6 +343,12 @@ class Output:
         self._speaker = _Unheard(self._speaker)
         self._take, self._taker = read, None  # Whatever keeps what is taken gets no more.
 
+    def truncate(self, drop: Callable[[int], object]) -> None:
+        """Read on, whoever is behind; pass nothing on, but tell how many bytes there were."""
+        self._speaker = _Counted(self._speaker, drop)
+        self._take, self._taker = read, None
+        self.resume()  # A valve may have held it up, of which nothing is to be waited for any more.
+
     def let_go(self) -> tuple[Stream, int]:
         """Read no more, and return the descriptor for whoever goes on."""
         self.pause()
@@ -349,10 +366,12 @@ class Output:
 class Outputs:
     """The outputs of one child that are not at their end."""
 
-    __slots__ = ("_open",)
+    __slots__ = ("_open", "dropped")
 
     def __init__(self, outputs: Iterable[Output] = ()) -> None:
         self._open = tuple(outputs)
+        self.dropped = 0
+        """Bytes that were read and not passed on since ``truncate``."""
 
     def __bool__(self) -> bool:
         return bool(self._open)
@@ -388,6 +407,21 @@ class Outputs:
         """Read on, and pass nothing on."""
         for output in self._open:
             output.mute()
+
+    def truncate(self, told: Callable[[], object], *, dropped: int = 0) -> None:
+        """Read on, and only count; ``told`` is called whenever something was dropped.
+
+        Args:
+            dropped: What was dropped before, of a process that goes on here.
+        """
+        self.dropped = dropped
+
+        def drop(size: int) -> None:
+            self.dropped += size
+            told()
+
+        for output in self._open:
+            output.truncate(drop)
 
     def resize(self, size: Size) -> None:
         """Give a terminal another size."""

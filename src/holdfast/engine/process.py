@@ -192,7 +192,7 @@ class LocalProcess(ImmediateControls):
     def exited(self, report: Report) -> None:
         """First what it said, then its end.  It may have left others who write to its outputs."""
         self.outputs.finish()
-        end = end_of(report, self._cause, self.tree, self._ring)
+        end = end_of(report, self._cause, self.tree, self._ring, self.outputs.dropped)
         # Of a lost process, whoever is left is out of our sight: nobody is waited for.
         waits = report.news is not NEWS_LOST and self._state is not life.KILLED
         if waits and self.outputs:

@@ -121,6 +121,9 @@ class Recorder(Protocol):
     def active(self, now: float) -> None:
         """It has said something, and is ended when it says nothing for a while."""
 
+    def dropped(self, total: int) -> None:
+        """So many bytes of its output, beyond the limit, were not kept."""
+
     def acknowledged(self, seq: int) -> None:
         """Its client has everything up to this number."""
 
@@ -162,6 +165,9 @@ class _NoRecorder:
         pass
 
     def active(self, now: float) -> None:
+        pass
+
+    def dropped(self, total: int) -> None:
         pass
 
     def acknowledged(self, seq: int) -> None:

@@ -1,4 +1,4 @@
-"""Ends a process that takes too long, says too much or uses too much.
+"""Ends a process that takes too long, says too much or uses too much; or cuts off what is too much.
 
 Only a process that was started with such terms has a watchdog.
 """
@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 
 from holdfast.model import Cause, Chunk, Exit, Kind, Limits, ProcessTerms, Stream
 from holdfast.reports import Load
+from holdfast.value import replace
 
 from .life import ProcessSnapshot, WatchdogSnapshot
 
@@ -65,8 +66,10 @@ class Watchdog:
         self._writes = 0 if snapshot is None or not snapshot.was_given else -1
         self._timers: dict[str, asyncio.TimerHandle] = {}
         self._watch = process.watch(self)
+        if snapshot is not None and terms.truncate:
+            self._cut_off(snapshot.dropped)
         if resumed is not None and resumed.exit is not None:
-            if terms.output is not None and self._said > terms.output:
+            if self._terms.output is not None and self._said > self._terms.output:
                 self._arm("over", 0.0)
             return
         if terms.timeout is not None:
@@ -79,7 +82,8 @@ class Watchdog:
     def snapshot(self) -> WatchdogSnapshot:
         """Return what another watchdog needs to go on."""
         was_given = self._process.writes != self._writes
-        return WatchdogSnapshot(self._started, self._active, was_given, self._said)
+        dropped = self._process.outputs.dropped
+        return WatchdogSnapshot(self._started, self._active, was_given, self._said, dropped)
 
     def cancel(self) -> None:
         """Watch no more.  The process goes on."""
@@ -97,18 +101,33 @@ class Watchdog:
     # Implements ``backend.Watcher``.
 
     def output(self, chunk: Chunk) -> None:
-        self._active = now = self._loop.time()
-        if self._terms.idle_timeout is not None:
-            self._process.recorder.active(now)
+        self._be_active()
         self._said += len(chunk.data)
         most = self._terms.output
-        if most is not None and self._said > most:
+        if self._terms.truncate:
+            self._cut_off()
+        elif most is not None and self._said > most:
             self._terms = ProcessTerms(grace=self._terms.grace)  # Once.
             if self._process.exit is None:
                 self._end(Kind.OUTPUT_LIMIT, f"more than {most} bytes of output")
             else:
                 # Everybody is to be told of these bytes before the close, which is all that is left to tell.
                 self._arm("over", 0.0)
+
+    def _be_active(self) -> None:
+        self._active = now = self._loop.time()
+        if self._terms.idle_timeout is not None:
+            self._process.recorder.active(now)
+
+    def _cut_off(self, dropped: int = 0) -> None:
+        """Once the process has said as much as it may, have what follows dropped."""
+        if self._terms.output is not None and self._said >= self._terms.output:
+            self._terms = replace(self._terms, output=None, truncate=False)  # Once.
+            self._process.outputs.truncate(self._on_dropped, dropped=dropped)
+
+    def _on_dropped(self) -> None:
+        self._be_active()  # Whoever talks is not idle, whether or not anybody hears it.
+        self._process.recorder.dropped(self._process.outputs.dropped)
 
     def _on_over(self) -> None:
         if not self._process.closed:

@@ -150,6 +150,8 @@ def _exit(end: Exit, *, extended: bool) -> bytes:
         text += b',"usage":' + _encode(usage(end.usage))
     if end.held_by:
         text += b',"heldBy":' + _encode(list(end.held_by))
+    if end.dropped:
+        text += b',"droppedBytes":%d' % end.dropped
     return text
 
 
@@ -241,7 +243,7 @@ def read_exit(found: ReadResult | ProcessExited | WaitResult) -> Exit:
         end = Outcome(Kind.EXIT, code)
     used = found.usage
     spent = Usage(used.user_ms * 1000, used.system_ms * 1000, used.max_rss_bytes) if used else None
-    return Exit(code, end, spent, tuple(found.held_by or ()), refused)
+    return Exit(code, end, spent, tuple(found.held_by or ()), refused, found.dropped_bytes or 0)
 
 
 # Pages.

@@ -202,6 +202,8 @@ class WaitResult(Shape, kw_only=True):
     """As in the answer to ``process/read``."""
     denial: str | UnsetType = UNSET
     """As in the answer to ``process/read``."""
+    dropped_bytes: U64 | UnsetType = UNSET
+    """As in the answer to ``process/read``."""
 
 
 class ListedProcess(Shape):
@@ -288,6 +290,8 @@ class ReadResult(Shape, kw_only=True):
     """Of an exited process; told to clients that know the extensions."""
     held_by: list[int] | UnsetType = UNSET
     """Pids of those who held the output open after its exit; told to the same, if there are any."""
+    dropped_bytes: U64 | UnsetType = UNSET
+    """Bytes of output beyond the limit that were dropped up to its exit; told if there are any."""
 
     def __post_init__(self) -> None:
         within_u64(self.next_seq)
@@ -329,6 +333,8 @@ class ProcessExited(Shape):
     """Told to clients that know the extensions."""
     held_by: list[int] | UnsetType = UNSET
     """Pids of those who hold the output open, as far as a glance shows; told if there are any."""
+    dropped_bytes: U64 | UnsetType = UNSET
+    """As in the answer to ``process/read``."""
 
     def __post_init__(self) -> None:
         within_u64(self.seq)

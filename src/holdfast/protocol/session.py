@@ -41,6 +41,7 @@ FEATURES = [
     "survivors",
     "timeout",
     "tree",
+    "truncateOutput",
     "usage",
     "wait",
     "window",

@@ -150,6 +150,8 @@ class StartParams(Params):
     """If this very request was made before, answer with the process that it started."""
     window: U64 | None = None
     """Read only so many bytes ahead of what the client has acknowledged; at most 64 MiB."""
+    truncate_output: bool = False
+    """At ``outputBytesLimit`` drop what follows, and let it run."""
     keep: bool = False
     """Let the process outlive the session: all clients of the principal reach it, none is notified."""
     name: str | None = None

@@ -38,6 +38,7 @@ ALL = (
     "retainBytes",
     "size",
     "timeout",
+    "truncateOutput",
     "wait",
     "window",
 )
@@ -107,6 +108,7 @@ async def test_everything_that_can_be_asked_for_is() -> None:
             output=10,
             drain=0.5,
             limits=Limits(memory=1, cpu=0.2, processes=3, files=4),
+            truncate=True,
         ),
     )
     async with peer() as server, far(server, *ALL, window=77) as (backend, talk):
@@ -131,6 +133,7 @@ async def test_everything_that_can_be_asked_for_is() -> None:
             "idleTimeoutMs": 1,
             "graceMs": 2000,
             "outputBytesLimit": 10,
+            "truncateOutput": True,
             "drainMs": 500,
             "limits": {"memoryBytes": 1, "cpuSeconds": 1, "processes": 3, "openFiles": 4},
             "retainBytes": 9,

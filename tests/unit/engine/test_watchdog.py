@@ -108,6 +108,65 @@ async def test_exactly_as_much_output_as_allowed_is_allowed(backend: LocalBacken
     assert outcome(recorder).kind is Kind.EXIT
 
 
+async def test_output_beyond_the_limit_is_dropped_and_counted_if_that_is_wanted(
+    backend: LocalBackend,
+) -> None:
+    """Over both streams together, and nobody waits or fails."""
+    script = "head -c 300000 /dev/zero; head -c 100000 /dev/zero >&2; exit 3"
+    recorder = record(await backend.start(sh(script, terms=ProcessTerms(output=100_000, truncate=True))))
+
+    await recorder.until("closed")
+
+    assert outcome(recorder) == Outcome(Kind.EXIT, 3)
+    said = len(recorder.said())
+    # The chunk that reaches the limit is told whole, and nothing after it.
+    assert 100_000 <= said <= 100_000 + READ_SIZE
+    assert recorder.exit is not None
+    assert recorder.exit.dropped == 400_000 - said
+
+
+async def test_exactly_as_much_output_as_is_kept_is_whole(backend: LocalBackend) -> None:
+    terms = ProcessTerms(output=100_000, truncate=True)
+    recorder = record(await backend.start(sh("head -c 100000 /dev/zero", terms=terms)))
+
+    await recorder.until("closed")
+
+    assert recorder.exit is not None
+    assert (len(recorder.said()), recorder.exit.dropped) == (100_000, 0)
+
+
+async def test_whoever_talks_is_not_idle_although_nobody_hears_it(backend: LocalBackend) -> None:
+    script = "for i in 1 2 3 4 5 6 7 8; do echo $i; sleep 0.1; done; exec sleep 1000"
+    terms = ProcessTerms(idle_timeout=0.5, output=1, truncate=True)
+    recorder = record(await backend.start(sh(script, terms=terms)))
+
+    await recorder.until("closed")
+
+    assert outcome(recorder).kind is Kind.IDLE_TIMEOUT
+    assert recorder.exit is not None
+    assert (recorder.said(), recorder.exit.dropped) == (b"1\n", 14)
+
+
+async def test_a_client_that_is_behind_holds_up_nothing_that_is_dropped(
+    backend: LocalBackend, gate: Gate
+) -> None:
+    script = f"echo x; read line; head -c 1000000 /dev/zero; head -c 1000000 /dev/zero >&2; {gate.shell}"
+    process = await backend.start(sh(script, stdin=True, terms=ProcessTerms(output=1, truncate=True)))
+    valve, recorder = Valve(), Recorder()
+    process.watch(recorder, valve)
+    await recorder.until_said(b"x")
+    valve.shut()
+
+    process.try_write(b"go on\n")
+
+    await gate.reached()
+    gate.open()
+    valve.open()
+    await recorder.until("closed")
+    assert recorder.exit is not None
+    assert (recorder.said(), recorder.exit.dropped) == (b"x\n", 2_000_000)
+
+
 async def test_memory_of_the_tree_is_looked_at(backend: LocalBackend) -> None:
     source = "import os; os.fork(); x = bytearray(60_000_000); input()"
     limits = Limits(memory=100_000_000)

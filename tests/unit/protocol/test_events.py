@@ -12,6 +12,7 @@ from holdfast.model import Denied, Exit, Gap, Kind, Outcome, Page, Usage
 from holdfast.protocol import events
 from holdfast.protocol.processes import WireOutcome, WireUsage
 from holdfast.sandbox import Denial
+from holdfast.value import replace
 from tests.fakes.dialects import exited
 
 KILLED = Exit(
@@ -84,6 +85,13 @@ def test_who_holds_the_output_of_one_that_ended_by_itself_is_told(*, extended: b
     held = Exit(0, Outcome(Kind.EXIT, 0), held_by=[5])
 
     assert members(events._exit(held, extended=extended))["heldBy"] == [5]
+
+
+def test_output_that_was_dropped_is_told_if_there_was_any() -> None:
+    ended = Exit(0, Outcome(Kind.EXIT, 0))
+
+    assert members(events._exit(replace(ended, dropped=7), extended=True))["droppedBytes"] == 7
+    assert "droppedBytes" not in members(events._exit(ended, extended=True))
 
 
 @pytest.mark.parametrize(

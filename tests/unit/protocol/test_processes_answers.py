@@ -160,6 +160,10 @@ USAGE_TEXT = b'{"userMs":1,"systemMs":2,"maxRssBytes":18446744073709551615}'
             b'{"exited":true,"exitCode":null,"outcome":null,"usage":null,"heldBy":[],"closed":true,'
             b'"sandboxDenied":true,"denials":[{"op":"open","path":"/x","count":1}],"denial":"exact"}',
         ),
+        (
+            WaitResult(exited=True, exit_code=0, closed=True, dropped_bytes=7),
+            b'{"exited":true,"exitCode":0,"outcome":null,"usage":null,"heldBy":[],"closed":true,"droppedBytes":7}',
+        ),
         (WireOutputGap(1, 3, 70), b'{"fromSeq":1,"toSeq":3,"bytes":70}'),
         (WireOutputGap(1, 3, None), b'{"fromSeq":1,"toSeq":3,"bytes":null}'),
         (Nothing(), b"{}"),
@@ -175,9 +179,9 @@ def test_a_result_is_written_like_that_of_the_reference(result: Shape, text: byt
     [
         (
             ReadResult(chunks=[], next_seq=1, exited=False, closed=False),
-            {"gap", "outcome", "usage", "heldBy", "denials", "denial"},
+            {"gap", "outcome", "usage", "heldBy", "denials", "denial", "droppedBytes"},
         ),
-        (ProcessExited("p", 1, 0), {"outcome", "usage", "heldBy", "denials", "denial"}),
+        (ProcessExited("p", 1, 0), {"outcome", "usage", "heldBy", "denials", "denial", "droppedBytes"}),
     ],
 )
 def test_what_only_the_extensions_know_may_be_absent(told: Shape, members: set[str]) -> None:

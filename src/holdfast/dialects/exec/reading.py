@@ -7,6 +7,8 @@ from functools import partial
 from time import monotonic
 from typing import Any
 
+from msgspec import UNSET
+
 from holdfast.dialects.dialect import Postponed
 from holdfast.errors import StillStarting, UnknownProcess
 from holdfast.model import Page
@@ -120,6 +122,7 @@ async def wait(talk: ExecConversation, params: WaitParams) -> WaitResult:
         usage=None if end is None or end.usage is None else events.usage(end.usage),
         held_by=[] if end is None else list(end.held_by),
         closed=process.closed,
+        dropped_bytes=UNSET if end is None or not end.dropped else end.dropped,
     )
     if end is not None and end.denied is not None:
         result.sandbox_denied, result.denials, result.denial = events.denied(end.denied)

@@ -241,6 +241,8 @@ def size_of(size: TerminalSize) -> Size:
 
 def _terms(params: StartParams) -> ProcessTerms:
     """What may end the process; the one object for none of it, if there is none."""
+    if params.truncate_output and params.output_bytes_limit is None:
+        raise BadRequest("truncateOutput needs outputBytesLimit", field="truncateOutput")
     wishes = params.timeout_ms, params.idle_timeout_ms, params.grace_ms, params.output_bytes_limit
     if wishes == _NO_WISHES and params.drain_ms is None and params.limits is None:
         return PLAIN
@@ -254,6 +256,7 @@ def _terms(params: StartParams) -> ProcessTerms:
         output=params.output_bytes_limit,
         drain=_seconds(params.drain_ms),
         limits=UNLIMITED if params.limits is None else _limits(params.limits),
+        truncate=params.truncate_output,
     )
     return PLAIN if terms == PLAIN else terms
 

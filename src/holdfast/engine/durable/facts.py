@@ -39,7 +39,7 @@ def _values(found: object, names: tuple[str, ...]) -> tuple[Any, ...]:
     return tuple(getattr(found, name) for name in names)
 
 
-_TERMS = ("timeout", "idle_timeout", "grace", "output", "drain")
+_TERMS = ("timeout", "idle_timeout", "grace", "output", "drain", "truncate")
 _LIMITS = ("memory", "cpu", "processes", "files")
 _HOST = ("groups", "controllers", "confined")
 
@@ -49,7 +49,8 @@ def pack_facts(facts: ProcessFacts) -> bytes:
     terms = None
     if facts.terms is not PLAIN:
         limits = None if facts.terms.limits is UNLIMITED else _values(facts.terms.limits, _LIMITS)
-        terms = _values(facts.terms, _TERMS), limits
+        # Without the last one if it says nothing: a server before this one does not know it.
+        terms = _values(facts.terms, _TERMS if facts.terms.truncate else _TERMS[:-1]), limits
     fixed = (facts.note, facts.identity, facts.terminal, facts.stdin, facts.audit)
     return marshal.dumps((_FORM, fixed, terms, _values(facts.host, _HOST)))
 
@@ -67,7 +68,7 @@ def unpack_facts(data: bytes) -> ProcessFacts:
     terms = PLAIN
     if packed is not None:
         plain, limits = packed
-        terms = ProcessTerms(**dict(zip(_TERMS, plain, strict=True)))
+        terms = ProcessTerms(**dict(zip(_TERMS, plain, strict=False)))
         if limits is not None:
             terms = replace(terms, limits=Limits(*limits))
     return ProcessFacts(note, identity, terminal, stdin, terms, HostFacts(*host), audit)

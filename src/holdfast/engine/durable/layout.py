@@ -73,6 +73,15 @@ class Flag:
     """Its tree was asked to end.  Without this, a server may have died before it could do that."""
 
 
+DROPPED_SHIFT = 16
+"""The rest of the word of the flags: bytes of output that were not kept.
+
+Servers before this one left it 0 and look at the bits of flags only, so it is no other layout.
+"""
+FLAG_MASK = (1 << DROPPED_SHIFT) - 1
+MOST_DROPPED = (1 << 63 - DROPPED_SHIFT) - 1
+"""That is 128 TiB."""
+
 STREAMS = (Stream.STDOUT, Stream.STDERR, Stream.PTY)
 
 # Output.

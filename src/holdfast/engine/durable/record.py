@@ -133,7 +133,12 @@ class Record:
     @property
     def flags(self) -> int:
         """Bits of ``layout.Flag``."""
-        return self.arena.words[self.slot + layout.FLAGS]
+        return self.arena.words[self.slot + layout.FLAGS] & layout.FLAG_MASK
+
+    @property
+    def dropped(self) -> int:
+        """Bytes of its output beyond the limit, which were not kept."""
+        return self.arena.words[self.slot + layout.FLAGS] >> layout.DROPPED_SHIFT
 
     def _time(self, word: int) -> float | None:
         return layout.word_time(self.arena.words[self.slot + word])
@@ -200,6 +205,12 @@ class Record:
     def flag(self, flag: int) -> None:
         """Set a bit of ``layout.Flag``."""
         self.arena.words[self.slot + layout.FLAGS] |= flag
+
+    def drop(self, total: int) -> None:
+        """So many bytes of its output were not kept."""
+        words, word = self.arena.words, self.slot + layout.FLAGS
+        total = min(total, layout.MOST_DROPPED)
+        words[word] = words[word] & layout.FLAG_MASK | total << layout.DROPPED_SHIFT
 
     # The end.
 

@@ -137,6 +137,10 @@ class DurableRecorder:
         if self.record is not None:
             self.record.active(now)
 
+    def dropped(self, total: int) -> None:
+        if self.record is not None:
+            self.record.drop(total)
+
     def acknowledged(self, seq: int) -> None:
         if self.record is not None:
             self.record.acked(seq)

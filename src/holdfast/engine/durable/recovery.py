@@ -246,7 +246,13 @@ class _Recovery:
             StdinSnapshot((), (), is_finished=False)
             if facts.stdin and (end is None or record.was_given)
             else None,
-            WatchdogSnapshot(started, record.active_at or started, was_given=False, said=ring.said_bytes),
+            WatchdogSnapshot(
+                started,
+                record.active_at or started,
+                was_given=False,
+                said=ring.said_bytes,
+                dropped=record.dropped,
+            ),
             was_asked=bool(record.flags & Flag.ASKED),
         )
 

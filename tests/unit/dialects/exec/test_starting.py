@@ -93,6 +93,7 @@ async def test_a_start_without_terms_costs_nothing_for_them() -> None:
         ({"drainMs": 1}, ProcessTerms(drain=0.001)),
         ({"outputBytesLimit": 1}, ProcessTerms(output=1)),
         ({"outputBytesLimit": 2**64 - 1}, ProcessTerms(output=2**64 - 1)),
+        ({"outputBytesLimit": 1, "truncateOutput": True}, ProcessTerms(output=1, truncate=True)),
         (
             dict.fromkeys(["timeoutMs", "idleTimeoutMs", "graceMs", "drainMs"], 2**64 - 1),
             ProcessTerms(timeout=YEAR, idle_timeout=YEAR, grace=YEAR, drain=YEAR),
@@ -115,6 +116,14 @@ async def test_a_limit_is_handed_on_as_far_as_the_kernel_can_count(
     spec = await spec_of(limits={name: asked})
 
     assert spec.terms == ProcessTerms(limits=Limits(**{field: given}))
+
+
+async def test_output_is_truncated_at_a_limit_only() -> None:
+    scene = await ready()
+
+    error = await scene.refusal("process/start", {**START, "truncateOutput": True})
+
+    assert str(error) == "truncateOutput needs outputBytesLimit"
 
 
 @pytest.mark.parametrize(

@@ -99,6 +99,7 @@ OTHERS: list[dict[str, Any]] = [
     {"drainMs": 1},
     {"retainBytes": 1},
     {"outputBytesLimit": 1},
+    {"outputBytesLimit": 1, "truncateOutput": True},
     {"limits": {"processes": 1}},
     {"tty": True, "size": {"rows": 1, "cols": 1}},
     {"idempotent": False},

@@ -58,6 +58,17 @@ def test_the_objects_that_stand_for_nothing_are_the_same_ones() -> None:
     assert timed.terms.limits is UNLIMITED
 
 
+def test_terms_are_as_a_server_before_this_one_wrote_them_as_long_as_they_can_be() -> None:
+    """It may be the one that goes on, after an upgrade or one that was taken back."""
+    plain = ProcessTerms(1.0, 2.0, 3.0, 4, 5.0)
+    cut = ProcessTerms(1.0, 2.0, 3.0, 4, 5.0, truncate=True)
+
+    packed = [marshal.loads(pack_facts(replace(PLAINEST, terms=terms)))[2] for terms in (plain, cut)]  # noqa: S302
+
+    assert packed == [((1.0, 2.0, 3.0, 4, 5.0), None), ((1.0, 2.0, 3.0, 4, 5.0, True), None)]
+    assert unpack_facts(pack_facts(replace(PLAINEST, terms=cut))).terms == cut
+
+
 def test_facts_of_another_form_are_not_guessed_at() -> None:
     form, *rest = marshal.loads(pack_facts(PLAINEST))  # noqa: S302  (our own bytes)
 
@@ -81,6 +92,7 @@ def test_a_cause_comes_back_as_it_was(cause: Cause | None) -> None:
             (4, 5),
             Denied(failed=True, exact=True, denials=(Denial("open", "/etc", 2),)),
         ),
+        Exit(0, Outcome(Kind.EXIT, 0), dropped=12),
     ],
 )
 @pytest.mark.parametrize("drain_at", [None, 12.5])

@@ -66,6 +66,20 @@ def test_a_process_is_found_from_the_moment_before_its_order(shelf: Memory) -> N
     assert found(shelf) == []
 
 
+def test_what_was_dropped_is_found_by_the_next_server(shelf: Memory) -> None:
+    """It shares a word with the flags, and neither is lost by the other."""
+    recorder, _ = running(shelf)
+    recorder.audited()
+    recorder.dropped(5)
+    recorder.dropped(1 << 40)
+
+    (record,) = found(shelf)
+    assert (record.dropped, record.flags) == (1 << 40, Flag.AUDITED)
+    recorder.dropped(1 << 70)
+    record.flag(Flag.ASKED)
+    assert (record.dropped, record.flags) == ((1 << 47) - 1, Flag.AUDITED | Flag.ASKED)
+
+
 def test_what_happens_is_found_by_the_next_server(shelf: Memory) -> None:
     recorder, _ = running(shelf)
     recorder.ending(Cause(Kind.TIMEOUT, "limit"), 9.0)
