@@ -58,6 +58,20 @@ async def test_lines_are_given_while_the_process_runs(host: Host, gate: Gate) ->
         assert [line async for line in lines] == ["last\n"]
 
 
+@pytest.mark.parametrize("by", ["chunks", "streams"])
+async def test_output_is_cut_at_its_limit_to_the_byte(host: Host, by: str) -> None:
+    script = sh("echo one; echo two >&2; seq 1 10000; exit 3")
+    handle = await host.start(script, output_limit=100, truncate_output=True)
+
+    if by == "chunks":
+        said = b"".join([data async for data in handle])
+    else:
+        said = b"".join(each or b"" for each in await handle.communicate())
+
+    assert await handle.wait() == Outcome(Kind.EXIT, 3)
+    assert (len(said), handle.dropped) == (100, 8 + 48_894 - 100)
+
+
 async def test_a_stream_is_read_line_by_line(host: Host) -> None:
     handle = await host.start(sh("echo one; echo two; printf three"))
     assert handle.stdout is not None

@@ -122,6 +122,20 @@ async def test_output_that_is_not_captured_is_passed_on(
     assert capfdbinary.readouterr() == (b"out\n", b"err\nshown\n")
 
 
+async def test_output_may_be_cut_at_its_limit_while_the_command_goes_on(host: Host) -> None:
+    script = sh("seq 1 100000; echo more >&2; exit 3")
+
+    whole = await host.run(script, capture_output=True, output_limit=10, truncate_output=True)
+    both = await host.run(script, capture=HeadTail(2, 2), output_limit=10, truncate_output=True)
+
+    assert (whole.returncode, whole.outcome.kind) == (3, Kind.EXIT)
+    assert len(bytes(whole.stdout + whole.stderr)) == 10
+    assert whole.omitted == Omitted(dropped=588_895 + 5 - 10)
+    assert both.omitted.total == 588_895 + 5 - 2 - 2
+    with pytest.raises(ValueError, match="needs output_limit"):
+        await host.run(script, truncate_output=True)
+
+
 async def test_both_ends_of_an_output_are_kept_and_the_rest_is_counted(host: Host) -> None:
     completed = await host.run(
         sh("seq 1 100000; echo few >&2"), capture=HeadTail(4, 7, marker="|"), text=True

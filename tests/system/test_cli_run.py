@@ -91,6 +91,25 @@ def test_a_timeout_has_its_own_code_and_what_was_said_is_passed_on(command: list
     assert done.stderr.startswith(b"holdfast: it was ended because")
 
 
+def test_output_ends_at_its_limit_and_the_program_with_it_or_goes_on(command: list[str]) -> None:
+    script = ["--", "sh", "-c", "seq 1 100000; exit 7"]
+
+    ended = holdfast(*command, "--output-limit", "100", "--", "yes")
+    cut = holdfast(*command, "--output-limit", "100", "--truncate", *script)
+    quiet = holdfast(*command, "--output-limit", "100", "--truncate", "-q", *script)
+    told = holdfast(*command, "--output-limit", "100", "--truncate", "-o", "json", *script)
+    wrong = holdfast(*command, "--truncate", *script)
+
+    assert ended.returncode == 137
+    assert ended.stderr.startswith(b"holdfast: it was ended because it said more than it may")
+    assert (cut.returncode, len(cut.stdout)) == (7, 100)
+    assert cut.stderr == b"holdfast: 588,795 bytes of its output were dropped: it said more than is kept\n"
+    assert (quiet.returncode, quiet.stderr) == (7, b"")
+    assert json.loads(told.stdout.splitlines()[-1])["droppedBytes"] == 588_795
+    assert wrong.returncode == 125
+    assert b"--output-limit" in wrong.stderr
+
+
 def test_outputs_stay_apart_and_carry_nothing_else(command: list[str]) -> None:
     done = holdfast(*command, "--", "sh", "-c", r"printf 'a\377'; printf 'b\000' >&2")
 

@@ -187,6 +187,30 @@ async def test_one_that_ends_while_there_is_no_server_has_its_own_code(
 # Ends that are due.
 
 
+async def test_what_is_dropped_stays_dropped_and_is_counted_on(
+    served: tuple[Program, str], gate: Gate
+) -> None:
+    program, url = served
+    flood = "head -c 1000000 /dev/zero"
+    async with holdfast.connect(url) as host:
+        handle = await host.start(
+            ["sh", "-c", f"echo begin; {flood}; {gate.shell}; {flood}; exit 7"],
+            output_limit=6,
+            truncate_output=True,
+        )
+        await gate.reached()
+        kill_server(program)
+        gate.open()
+
+        said = b"".join([data async for data in handle])
+        outcome = await handle.wait()
+
+        assert said == b"begin\n"
+        assert outcome.exit_code == 7
+        # What was read and not counted when the server was killed is one read at most.
+        assert 0 <= 2_000_000 - handle.dropped <= 65_536
+
+
 @pytest.mark.parametrize("option", ["timeout", "idle_timeout"])
 async def test_a_timeout_is_armed_for_the_rest(served: tuple[Program, str], option: str) -> None:
     program, url = served

@@ -31,11 +31,13 @@ class Omitted:
     """Left out of the middle of ``stdout``, with ``capture=HeadTail(...)``."""
     stderr: int = 0
     """The same of ``stderr``."""
+    dropped: int = 0
+    """Left out at the end of both outputs together, with ``truncate_output``."""
 
     @property
     def total(self) -> int:
         """All of them."""
-        return self.stdout + self.stderr
+        return self.stdout + self.stderr + self.dropped
 
 
 NOTHING_OMITTED = Omitted()

@@ -59,12 +59,14 @@ class OutputFeed:
         *,
         after: int | None = None,
         unread: Allowance | None = None,
+        most: int | None = None,
     ) -> None:
         """
         Args:
             after: The number behind which reading begins, for a process that was found.  The process is
                 watched once somebody reads.  None for a process that was just started: it is watched now.
             unread: How much all feeds of a host may hold together; None for no bound.
+            most: Bytes after which the output is cut; None to have all of it.
         """
         self._process = process
         self._routes = routes
@@ -72,6 +74,9 @@ class OutputFeed:
         self._reading = Reading.UNDECIDED if after is None else Reading.NOT
         self._last = after or 0  # The number of the last chunk that was taken.
         self._is_catching_up = after is not None  # Whether older output has to be requested.
+        self._room = most
+        self.cut = 0
+        """Bytes that were cut off."""
         self._asking = False
         self._queue: deque[Chunk | OutputGap] = deque()
         self._queued = 0
@@ -129,6 +134,12 @@ class OutputFeed:
 
     def _take(self, chunk: Chunk) -> None:
         self._last = chunk.seq
+        if self._room is not None:
+            size, chunk = len(chunk.data), Chunk(chunk.seq, chunk.stream, chunk.data[: self._room])
+            self._room -= len(chunk.data)
+            self.cut += size - len(chunk.data)
+            if not chunk.data:
+                return
         stream = self._routes[chunk.stream]
         if stream is not None:
             self._put(chunk if stream is chunk.stream else Chunk(chunk.seq, stream, chunk.data))

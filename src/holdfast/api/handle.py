@@ -49,6 +49,7 @@ class Handle:
         ours: bool = True,
         after: int | None = None,
         unread: Allowance | None = None,
+        most: int | None = None,
     ) -> None:
         """Handles are made by ``Host``, before anything else can run after the start of the process.
 
@@ -58,11 +59,12 @@ class Handle:
             ours: Whether leaving an ``async with`` block ends the process.
             after: For a process that was found: the number behind which reading begins.
             unread: How much unread output all handles of a host may hold together.
+            most: Bytes after which its output is cut.  The host gives the piece in which that is whole.
         """
         self._process = process
         self._ours = ours
         self._piped = piped
-        self._feed = OutputFeed(process, routes, after=after, unread=unread)
+        self._feed = OutputFeed(process, routes, after=after, unread=unread, most=most)
         self.args = args
         """The command; empty if the process was found by its name."""
         self.stdin: StdinWriter | None = None
@@ -120,6 +122,12 @@ class Handle:
         """What its sandbox refused it, as far as the host saw that; empty while it runs."""
         end = self._process.exit
         return () if end is None or end.denied is None else end.denied.denials
+
+    @property
+    def dropped(self) -> int:
+        """Bytes of output that ``truncate_output`` has cut off: by the host up to the exit, and here."""
+        end = self._process.exit
+        return self._feed.cut + (0 if end is None else end.dropped)
 
     # Output.
 

@@ -207,6 +207,7 @@ class Host:
         idle_timeout: float | None = None,
         grace: float = 0.0,
         output_limit: int | None = None,
+        truncate_output: bool = False,
         drain: float | None = None,
         retain: int | None = None,
         limits: Limits | None = None,
@@ -236,6 +237,7 @@ class Host:
             idle_timeout: Seconds without output and input after which it is ended.
             grace: Seconds between SIGTERM and SIGKILL, whenever it is ended.
             output_limit: Bytes of output after which it is ended.
+            truncate_output: Let it run on at the limit, and read, drop and count its further output.
             drain: Seconds after its exit at which its output ends, even if others hold it open.
             retain: Bytes of output to keep for ``attach``.
             limits: What it may use, together with everything it starts.
@@ -266,6 +268,7 @@ class Host:
             idle_timeout=idle_timeout,
             grace=grace,
             output_limit=output_limit,
+            truncate_output=truncate_output,
             drain=drain,
             retain=retain,
             limits=limits,
@@ -286,7 +289,14 @@ class Host:
         # No await between the start and the watch in ``Handle``, or events could be missed.
         writable, piped = spec.stdin or spec.terminal is not None, spec.stdin
         return Handle(
-            process, command, routes, stdin=writable, piped=piped, ours=not keep, unread=self._unread
+            process,
+            command,
+            routes,
+            stdin=writable,
+            piped=piped,
+            ours=not keep,
+            unread=self._unread,
+            most=options["output_limit"] if options["truncate_output"] else None,
         )
 
     async def create_subprocess_exec(self, program: Text, *args: Text, **options: Unpack[Options]) -> Handle:

@@ -36,6 +36,7 @@ class Options(TypedDict, total=False):
     idle_timeout: float | None
     grace: float
     output_limit: int | None
+    truncate_output: bool
     drain: float | None
     retain: int | None
     limits: Limits | None
@@ -68,7 +69,14 @@ def arguments(argv: Sequence[Text] | Text, *, shell: str | None = None) -> list[
 
 
 def terms_of(options: Options) -> ProcessTerms:
-    """Return the terms on which the process is ended without a request."""
+    """Return the terms on which the process is ended without a request.
+
+    Raises:
+        ValueError: Output is to be truncated, and there is no limit.
+    """
+    truncate = options.get("truncate_output", False)
+    if truncate and options.get("output_limit") is None:
+        raise ValueError("truncate_output needs output_limit: the bytes of output to keep")
     terms = ProcessTerms(
         timeout=options.get("timeout"),
         idle_timeout=options.get("idle_timeout"),
@@ -76,6 +84,7 @@ def terms_of(options: Options) -> ProcessTerms:
         output=options.get("output_limit"),
         drain=options.get("drain"),
         limits=options.get("limits") or PLAIN.limits,
+        truncate=truncate,
     )
     return PLAIN if terms == PLAIN else terms  # The engine compares it by identity.
 

@@ -122,5 +122,5 @@ def _completed(
         handle.usage,
         handle.denials,
         timeout=limits.get(outcome.kind),
-        omitted=Omitted(stdout_omitted, stderr_omitted),
+        omitted=Omitted(stdout_omitted, stderr_omitted, handle.dropped),
     )

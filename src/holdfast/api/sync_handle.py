@@ -158,6 +158,10 @@ class Handle:
     def denials(self) -> tuple[Denial, ...]:
         return self._handle.denials
 
+    @property
+    def dropped(self) -> int:
+        return self._handle.dropped
+
     # Output.
 
     def __iter__(self) -> Iterator[bytes]:

@@ -89,6 +89,11 @@ def refusals(denials: Sequence[Denial]) -> str:
     return f"the sandbox refused it: {', '.join(shown)}"
 
 
+def dropped(size: int) -> str | None:
+    """Say how much of its output was dropped at its limit; None if nothing was."""
+    return f"{size:,} bytes of its output were dropped: it said more than is kept" if size else None
+
+
 def state_of(state: str, outcome: Outcome | None, exit_code: int | None) -> str:
     """Return the state of a process in a word or two: ``running``, ``exit 0``, ``SIGKILL``, ``timeout``.
 

@@ -24,7 +24,7 @@ from holdfast.model import Chunk, Outcome, Size, Stream
 from holdfast.value import value
 
 from . import terminal
-from .explain import code_of, command, remark
+from .explain import code_of, command, dropped, remark
 from .report import ExitCode, say
 from .show import chunk_document, denial_documents, json_line, outcome_document, usage_document
 from .streams import DescriptorReader, DescriptorWriter
@@ -210,7 +210,8 @@ class ForegroundProcess:
             await self._write_end(outcome)
             message = message or self._gap
         else:
-            message = self._gap or remark(outcome, self._handle.denials) or message
+            said = remark(outcome, self._handle.denials) or dropped(self._handle.dropped)
+            message = self._gap or said or message
         self._finish(code, message)
 
     async def _write_end(self, outcome: Outcome) -> None:
@@ -220,6 +221,7 @@ class ForegroundProcess:
             "outcome": outcome_document(outcome),
             "usage": usage_document(self._handle.usage),
             "denials": denial_documents(self._handle.denials),
+            "droppedBytes": self._handle.dropped,
         }
         try:
             await self._sink.write_document(document)

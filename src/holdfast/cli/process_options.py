@@ -302,6 +302,17 @@ def _add_limits(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--grace", metavar="TIME", type=duration, help="the time between the request to end and the end"
     )
+    parser.add_argument(
+        "--output-limit",
+        metavar="BYTES",
+        type=byte_count,
+        help="what it may say, such as 10m; beyond that it is ended",
+    )
+    parser.add_argument(
+        "--truncate",
+        action="store_true",
+        help="let it run on beyond --output-limit, and drop what it says from there on",
+    )
     parser.add_argument("--memory", metavar="BYTES", type=byte_count, help="what it may use, such as 512m")
     parser.add_argument("--cpu", metavar="TIME", type=positive_duration, help="processor time it may use")
     parser.add_argument("--pids", metavar="N", type=positive, help="processes it may have at once")

@@ -100,6 +100,8 @@ def _check(arguments: argparse.Namespace) -> None:
         if getattr(arguments, option) and arguments.name is None:
             raise Failure(f"--{option} needs the name of the process: add --name NAME")
     sandbox_of(arguments)
+    if arguments.truncate and arguments.output_limit is None:
+        raise Failure("--truncate needs --output-limit: the bytes of output to keep, such as 10m")
     if url_of(arguments) is None:
         _check_directory()
     if arguments.detach and url_of(arguments) is None:
@@ -148,6 +150,8 @@ def _terms(arguments: argparse.Namespace) -> dict[str, Any]:
         "timeout": arguments.timeout,
         "idle_timeout": arguments.idle_timeout,
         "grace": arguments.grace or 0.0,
+        "output_limit": arguments.output_limit,
+        "truncate_output": arguments.truncate,
         "retain": arguments.retain,
         "idempotent": arguments.idempotent,
         "auto_remove": arguments.rm,

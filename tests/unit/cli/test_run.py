@@ -42,6 +42,8 @@ def test_without_options_nothing_is_asked_for() -> None:
         "timeout": None,
         "idle_timeout": None,
         "grace": 0.0,
+        "output_limit": None,
+        "truncate_output": False,
         "retain": None,
         "idempotent": False,
         "auto_remove": False,
@@ -52,7 +54,21 @@ def test_without_options_nothing_is_asked_for() -> None:
 def test_every_option_has_its_place() -> None:
     asked = terms(
         *("-i", "-t", "--name", "n", "-w", "d", "--timeout", "1m", "--idle-timeout", "5s", "--grace", "2s"),
-        *("--memory", "1m", "--cpu", "10s", "--pids", "3", "--retain", "2k", "-e", "A=1"),
+        *(
+            "--output-limit",
+            "3m",
+            "--truncate",
+            "--memory",
+            "1m",
+            "--cpu",
+            "10s",
+            "--pids",
+            "3",
+            "--retain",
+            "2k",
+            "-e",
+            "A=1",
+        ),
     )
 
     assert isinstance(asked.pop("terminal"), Size)
@@ -63,6 +79,8 @@ def test_every_option_has_its_place() -> None:
         "timeout": 60.0,
         "idle_timeout": 5.0,
         "grace": 2.0,
+        "output_limit": 3 << 20,
+        "truncate_output": True,
         "retain": 2048,
         "idempotent": False,
         "auto_remove": False,
