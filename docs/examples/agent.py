@@ -1,44 +1,35 @@
 """An agent: a model chooses commands, a host runs them, the model is told what came of it."""
 
 import asyncio
-from collections.abc import AsyncIterator
 
 import holdfast
-from holdfast import Host, SpawnFailed
+from holdfast import STDOUT, HeadTail, HoldfastError, Host
 
-MOST = 2000  # Characters of output that the model is shown.
+SHOWN = HeadTail(head=1000, tail=1000)  # Bytes of output that the model is shown.
+
+WISHES = [  # They stand for a model.
+    "echo 'def half(n): return n / 2' >half.py",
+    "python3 -c 'import half; print(half.half(5))'",
+    "echo waiting; sleep 60",
+    "grep -c third half.py",
+]
 
 
-async def tool(host: Host, argv: list[str]) -> str:
-    """Run one command; return what the model should know of it."""
+async def tool(host: Host, line: str) -> str:
+    """Run one command line; return what the model should know of it."""
     try:
         done = await host.run(
-            argv,
-            capture_output=True,
-            text=True,
-            errors="replace",
-            cwd=host.info.temp,
-            timeout=4,
-            output_limit=10 << 20,
+            line, shell=True, capture=SHOWN, stderr=STDOUT, text=True, errors="replace", cwd="/tmp", timeout=4
         )
-    except SpawnFailed as error:
-        return f"not started: {error.reason}"
-    said = done.stdout + done.stderr
-    return f"{done.outcome.kind.value} {done.returncode}: {said[-MOST:]!r}"
-
-
-async def model() -> AsyncIterator[list[str]]:
-    """Stands for a model: these are its wishes, one after the other."""
-    yield ["sh", "-c", "echo 'def half(n): return n / 2' >half.py"]
-    yield ["python3", "-c", "import half; print(half.half(5))"]
-    yield ["sh", "-c", "echo waiting; sleep 60"]
-    yield ["no-such-program"]
+    except HoldfastError as error:
+        return f"not run: {error}"
+    return f"{done.outcome.kind.value} {done.returncode}: {done.stdout!r}"
 
 
 async def main() -> None:
     async with holdfast.connect("ws://127.0.0.1:8765") as host:
-        async for argv in model():
-            print(argv[0], "->", await tool(host, argv))
+        for line in WISHES:
+            print(line.split()[0], "->", await tool(host, line))
 
 
 asyncio.run(main())

@@ -1,20 +1,14 @@
 """An evaluation: many tasks at once, each within limits, each with a verdict."""
 
 import asyncio
-from collections import Counter
 
 import holdfast
-from holdfast import Host, Kind, Limits, LinkLost, SpawnFailed
+from holdfast import Completed, HoldfastError, Kind, Limits
 
-AT_ONCE = 8
 LIMITS = Limits(memory=256 << 20, cpu=2, processes=32)
 
-VERDICTS = {
-    Kind.OOM: "out of memory",
-    Kind.OUTPUT_LIMIT: "too much output",
-    Kind.CPU_LIMIT: "too slow",
-    Kind.TIMEOUT: "too slow",
-}
+VERDICTS = {Kind.OOM: "out of memory", Kind.OUTPUT_LIMIT: "too much output"}
+VERDICTS |= dict.fromkeys([Kind.CPU_LIMIT, Kind.TIMEOUT], "too slow")
 
 TASKS = {
     "right": "print(6 * 7)",
@@ -26,39 +20,25 @@ TASKS = {
 }
 
 
-async def judge(host: Host, program: str) -> str:
+def judge(done: Completed[bytes] | HoldfastError) -> str:
     """The verdict on one program, whose answer should be 42."""
-    try:
-        done = await host.run(
-            ["python3", "-c", program],
-            capture_output=True,
-            timeout=30,
-            output_limit=1 << 20,
-            limits=LIMITS,
-        )
-    except (SpawnFailed, LinkLost) as error:
-        return f"not judged: {error}"  # Our trouble, not the program's: to be tried again.
-    if done.outcome.kind in VERDICTS:
-        return VERDICTS[done.outcome.kind]
-    if done.returncode:
-        return "failed"
+    if isinstance(done, HoldfastError):
+        return f"not judged: {done}"  # Our trouble, not the program's: to be tried again.
+    if not done.ok:
+        return VERDICTS.get(done.outcome.kind, "failed")
     return "passed" if done.stdout.strip() == b"42" else "wrong answer"
 
 
 async def main() -> None:
-    room = asyncio.Semaphore(AT_ONCE)
-    verdicts: dict[str, str] = {}
-
-    async def one(host: Host, name: str, program: str) -> None:
-        async with room:
-            verdicts[name] = await judge(host, program)
-
-    async with holdfast.connect("ws://127.0.0.1:8765") as host, asyncio.TaskGroup() as tasks:
-        for name, program in TASKS.items():
-            tasks.create_task(one(host, name, program))
-    for name in TASKS:
-        print(f"{name:8} {verdicts[name]}")
-    print("passed", Counter(verdicts.values())["passed"], "of", len(TASKS))
+    programs = [["python3", "-c", program] for program in TASKS.values()]
+    async with holdfast.connect("ws://127.0.0.1:8765") as host:
+        results = host.map(
+            programs, limit=8, return_exceptions=True, timeout=30, output_limit=1 << 20, limits=LIMITS
+        )
+        verdicts = [judge(done) async for done in results]
+    for name, verdict in zip(TASKS, verdicts, strict=True):
+        print(f"{name:8} {verdict}")
+    print("passed", verdicts.count("passed"), "of", len(TASKS))
 
 
 asyncio.run(main())
