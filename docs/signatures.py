@@ -7,6 +7,7 @@ import enum
 import importlib
 import inspect
 import re
+import textwrap
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from types import ModuleType
@@ -179,7 +180,7 @@ def text_of(value: object) -> str:
     text = inspect.cleandoc(value.__doc__ or "") + "\n"
 
     def listed(found: re.Match[str]) -> str:
-        lines = inspect.cleandoc(found[2]).splitlines()
+        lines = textwrap.dedent(found[2]).splitlines()
         entries: list[str] = []
         for line in lines:
             if line.startswith(" ") and entries:

@@ -55,6 +55,17 @@ async def commands(host: holdfast.Host) -> None:
     assert_type(text.stdout.splitlines(), list[str])
     coded = await host.run(["ls"], capture_output=True, encoding="latin-1", env={"A": "1"})
     assert_type(coded.stderr, str)
+    ends = await host.run("ls | sort", shell=True, capture=holdfast.HeadTail(9, 9), stderr=STDOUT, text=True)
+    assert_type(ends, holdfast.Completed[str])
+    assert_type(ends.omitted.total, int)
+    bare = await host.run(["ls"], capture=holdfast.HeadTail(9, 9), extra_env={"A": "1", "B": None})
+    assert_type(bare.stdout, bytes)
+    async for done in host.map([["ls"], ["pwd"]], text=True, timeout=3):
+        assert_type(done, holdfast.Completed[str])
+    async for given in host.map(["ls"], shell=True, return_exceptions=True, output_limit=9):
+        assert_type(given, holdfast.Completed[bytes] | holdfast.HoldfastError)
+    async for line in (await host.start(["ls"], output_limit=9, truncate_output=True)).lines():
+        assert_type(line, str)
     shown = await host.run(["ls"], check=True)
     assert_type(shown.stdout, bytes | str | None)
     try:

@@ -31,6 +31,13 @@ def processes() -> None:
         assert_type([chunk.seq for chunk in handle.chunks()], list[int])
         assert_type(handle.wait(timeout=3.0), holdfast.Outcome)
         assert_type(host.run(["ls"], capture_output=True, name="x", keep=True).stdout, bytes)
+        assert_type(host.run("ls", shell=True, capture=holdfast.HeadTail(9, 9), text=True).stdout, str)
+        for done in host.map([["ls"]], text=True):
+            assert_type(done, holdfast.Completed[str])
+        for given in host.map([["ls"]], return_exceptions=True):
+            assert_type(given, holdfast.Completed[bytes] | holdfast.HoldfastError)
+        for line in host.start(["ls"]).lines():
+            assert_type(line, str)
         assert_type(host.files.canonical("/tmp"), str)
 
 
