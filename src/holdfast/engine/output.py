@@ -16,10 +16,11 @@ import termios
 from collections.abc import Callable, Iterable, Iterator
 from typing import Final, Protocol
 
-from holdfast.backend import Valve
 from holdfast.host import pty
 from holdfast.model import Size, Stream
 from holdfast.poller import NEWS_ONLY, READABLE, Poller
+
+from .speaker import CountedSpeaker, Speaker, UnheardSpeaker
 
 READ_SIZE = 65_536
 """One read of a pipe, whose usual capacity this is; larger buffers only fault pages in."""
@@ -94,48 +95,6 @@ class Taker(Protocol):
 
     def is_starved(self) -> bool:
         """Whether ``take`` gave nothing because there is no room for it, and is to be called again later."""
-
-
-class Speaker(Protocol):
-    """The process behind a descriptor."""
-
-    valves: tuple[Valve, ...]
-    """While one of these is shut nothing is read."""
-
-    writes: int
-    """How often somebody wrote to its stdin."""
-
-    def said(self, stream: Stream, data: bytes) -> None: ...
-
-    def ended(self, output: Output) -> None:
-        """This output is at its end and closed."""
-
-
-class _Unheard:
-    """Stands in for a process that is told nothing any more but the end.  Implements ``Speaker``."""
-
-    valves: tuple[Valve, ...] = ()
-    writes = 0
-
-    def __init__(self, speaker: Speaker) -> None:
-        self._speaker = speaker
-
-    def said(self, stream: Stream, data: bytes) -> None:
-        pass
-
-    def ended(self, output: Output) -> None:
-        self._speaker.ended(output)
-
-
-class _Counted(_Unheard):
-    """The same, with an account of what is not passed on."""
-
-    def __init__(self, speaker: Speaker, drop: Callable[[int], object]) -> None:
-        super().__init__(speaker)
-        self._drop = drop
-
-    def said(self, stream: Stream, data: bytes) -> None:
-        self._drop(len(data))
 
 
 class Output:
@@ -285,6 +244,12 @@ class Output:
             self._watched = False
             self._poller.remove(self._fd)
 
+    def rest(self) -> None:
+        """Read on in a moment."""
+        if self._watched:
+            self.pause()
+            self._loop.call_later(_PACE, self.resume)
+
     def resume(self) -> None:
         if not self._watched and self._fd >= 0:
             self._watched = True
@@ -340,12 +305,12 @@ class Output:
 
     def mute(self) -> None:
         """Read on, so that nobody waits or fails, and pass nothing on."""
-        self._speaker = _Unheard(self._speaker)
+        self._speaker = UnheardSpeaker(self._speaker)
         self._take, self._taker = read, None  # Whatever keeps what is taken gets no more.
 
     def truncate(self, drop: Callable[[int], object]) -> None:
         """Read on, whoever is behind; pass nothing on, but tell how many bytes there were."""
-        self._speaker = _Counted(self._speaker, drop)
+        self._speaker = CountedSpeaker(self._speaker, self, drop)
         self._take, self._taker = read, None
         self.resume()  # A valve may have held it up, of which nothing is to be waited for any more.
 
