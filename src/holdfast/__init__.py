@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from .errors import (
         HoldfastError,
         LimitReached,
+        LinkFault,
         LinkLost,
         NameAmbiguous,
         NameTaken,
@@ -52,6 +53,7 @@ _HOMES = {
         (
             "HoldfastError",
             "LimitReached",
+            "LinkFault",
             "LinkLost",
             "NameAmbiguous",
             "NameAmbiguous",
@@ -91,6 +93,7 @@ __all__ = [
     "Kind",
     "LimitReached",
     "Limits",
+    "LinkFault",
     "LinkLost",
     "Listing",
     "NameAmbiguous",

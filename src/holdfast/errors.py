@@ -396,8 +396,33 @@ class LimitReached(HoldfastError):
         return f"limit reached: {self.limit} ({self.value})"
 
 
+class LinkFault(Enum):
+    """Why there is no connection to a server, so that a client need not guess what to do."""
+
+    BROKEN = "broken"
+    """There was one, and it ended."""
+    UNREACHABLE = "unreachable"
+    """Nobody answers at the address."""
+    NAME = "name"
+    """No host has the name in the URL."""
+    PROTOCOL = "protocol"
+    """Somebody answers, in another protocol: TLS or none of it, or no server of ours."""
+    CERTIFICATE = "certificate"
+    """The server's certificate cannot be trusted."""
+    TOKEN = "token"  # noqa: S105  (no secret)
+    """The server asks for a token, or for another one."""
+    FORBIDDEN = "forbidden"
+    """The system or the server does not permit this client."""
+    FULL = "full"
+    """The server has no room for another client, or another one of this principal."""
+
+
 class LinkLost(_Reasoned):
     """A server is gone, or cannot be reached, for good; what runs there may still run."""
+
+    def __init__(self, reason: str, *, fault: LinkFault = LinkFault.BROKEN) -> None:
+        super().__init__(reason)
+        self.fault = fault
 
     def __str__(self) -> str:
         return f"the connection is lost: {self.reason}"

@@ -156,8 +156,10 @@ def explain(error: e.HoldfastError, *, url: str | None = None) -> Failure:
             return Failure(f"process {name!r} is lost: {error.reason}; nobody knows how it ended")
         case e.OutcomeUnknown():
             return Failure(f"{error}; see 'holdfast ps -a' before you do it again")
-        case e.LinkLost(reason=reason):
-            return Failure(_link_lost(reason, url))
+        case e.LinkLost():
+            return Failure(_link_lost(error, url))
+        case e.Forbidden():
+            return Failure(f"{error}; ask for a token that allows it")
         case e.HttpFailed(fault=e.HttpFault.TIMEOUT | e.HttpFault.BODY_TIMEOUT):
             return Failure(str(error), ExitCode.TIMEOUT)
         case e.SandboxUnavailable():
@@ -206,11 +208,37 @@ def _spawn_failed(error: e.SpawnFailed, url: str | None) -> str:
             return str(error)
 
 
-def _link_lost(reason: str, url: str | None) -> str:
-    reason = cut(" ".join(reason.split()), _LONGEST_REASON)
+def _link_lost(error: e.LinkLost, url: str | None) -> str:
+    reason = cut(" ".join(error.reason.split()), _LONGEST_REASON)
     if url is None:
         return f"the connection is lost: {reason}"
+    # What a server says of a limit or a token follows the status, which tells a user nothing.
+    said = reason.partition("HTTP ")[2].partition(": ")[2] or reason.partition("refuses us: ")[2]
+    match error.fault:
+        case e.LinkFault.TOKEN if "missing" in said:
+            return f"{url} asks for a token; {_login(url)} stores one, or --token-file names a file with it"
+        case e.LinkFault.TOKEN:
+            why = f" ({said})" if said else ""
+            return f"{url} does not accept the token{why}; get another one, and {_login(url)} stores it"
+        case e.LinkFault.FULL:
+            return f"{url} has no room for another client: {said or reason}; end one, or try again later"
+        case e.LinkFault.FORBIDDEN if url.startswith("unix:"):
+            why = reason.rpartition(": ")[2]
+            return f"you may not use {url}: {why}; ask its owner, or start your own server"
+        case e.LinkFault.FORBIDDEN:
+            return f"{url} does not permit this client: {said or reason}; ask who runs it"
     where = reason if url in reason else f"no connection to {url}: {reason}"
-    if "HTTP 401" in reason:
-        return f"{where}; --token-file names a file with the token"
-    return f"{where}; is a server there?  'holdfast serve' starts one"
+    return where if ": use " in reason else f"{where}; {_LINK_ADVICE[error.fault]}"
+
+
+_LINK_ADVICE = {
+    e.LinkFault.BROKEN: "what runs there goes on, and 'holdfast ps' shows it when the server is back",
+    e.LinkFault.UNREACHABLE: "is a server there?  'holdfast serve' starts one",
+    e.LinkFault.NAME: "check the URL",
+    e.LinkFault.PROTOCOL: "check the URL",
+    e.LinkFault.CERTIFICATE: "$SSL_CERT_FILE names a file of authorities to trust",
+}
+
+
+def _login(url: str) -> str:
+    return f"'{shlex.join(['holdfast', 'login', url])}'"

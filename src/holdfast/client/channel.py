@@ -5,6 +5,8 @@ from __future__ import annotations
 import asyncio
 from typing import Protocol
 
+from holdfast.errors import LinkFault
+
 
 class MessageListener(Protocol):
     """Receives the messages of a server, and the news that its connection has ended."""
@@ -42,12 +44,23 @@ class ServerChannel(Protocol):
 class NoConnection(Exception):
     """A connection cannot be made; ``str`` of this says why."""
 
-    def __init__(self, reason: str, *, final: bool = False, reached: bool = False) -> None:
+    def __init__(
+        self,
+        reason: str,
+        *,
+        fault: LinkFault = LinkFault.UNREACHABLE,
+        final: bool = False,
+        reached: bool = False,
+        mute: bool = False,
+    ) -> None:
         super().__init__(reason)
+        self.fault = fault
         self.final = final
         """Whether trying again is of no use."""
         self.reached = reached
         """Whether there was somebody, and only the talk broke off."""
+        self.mute = mute
+        """Whether that somebody had said nothing, or nothing in HTTP."""
 
 
 class ChannelBase:

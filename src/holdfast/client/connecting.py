@@ -7,7 +7,7 @@ import random
 from collections.abc import Awaitable
 from typing import TYPE_CHECKING, Protocol, TypeVar
 
-from holdfast.errors import SessionUnknown
+from holdfast.errors import Forbidden, HoldfastError, LimitReached, LinkFault, LinkLost, SessionUnknown
 from holdfast.protocol.session import (
     INITIALIZE,
     TAKE_OVER,
@@ -19,8 +19,8 @@ from holdfast.protocol.session import (
 from holdfast.protocol.shapes import Signature
 from holdfast.value import value
 
-from .address import Address, Program
-from .channel import ServerChannel
+from .address import Address, Program, TcpAddress
+from .channel import NoConnection, ServerChannel
 
 if TYPE_CHECKING:
     from .program import ProgramChannel
@@ -55,6 +55,27 @@ async def connect(address: Address, *, token: str | None, patience: float) -> We
     from . import websocket
 
     return await websocket.connect(address, token=token, patience=patience)
+
+
+async def look(address: Address, error: NoConnection) -> NoConnection:
+    """Look why a server to which there never was a connection breaks off another attempt.
+
+    Return the error to go by, which is final if trying again is of no use.
+    """
+    if not error.mute or not isinstance(address, TcpAddress) or address.secure:
+        return error
+    from . import reaching
+
+    return await reaching.find_tls(address) or error
+
+
+def loss(address: Address, error: NoConnection | HoldfastError) -> LinkLost:
+    """The error for a server that cannot be reached, or that took the connection and will not have us."""
+    if isinstance(error, NoConnection):
+        return LinkLost(f"cannot reach {address}: {error}", fault=error.fault)
+    faults = {LimitReached: LinkFault.FULL, Forbidden: LinkFault.FORBIDDEN}
+    fault = faults.get(type(error), LinkFault.PROTOCOL)
+    return LinkLost(f"{address} refuses us: {error}", fault=fault)
 
 
 class Attempts:

@@ -34,7 +34,7 @@ from holdfast.wire.jsonrpc import Incoming
 from .address import Address, Program
 from .calls import Answer, Answered, PendingCalls, Within, put_into
 from .channel import NoConnection, ServerChannel
-from .connecting import INITIALIZED, Attempts, Greeting, Heartbeat, connect, shake_hands
+from .connecting import INITIALIZED, Attempts, Greeting, Heartbeat, connect, look, loss, shake_hands
 
 _MOST_CALLS = 4096
 """Calls that wait for their answer: what a server takes of one connection."""
@@ -137,13 +137,13 @@ class Link:
                 await self._connect()
             except NoConnection as error:
                 if error.final or not error.reached or isinstance(self.address, Program):
-                    raise LinkLost(f"cannot reach {self.address}: {error}") from None
+                    raise loss(self.address, error) from None
                 await self._reconnect()
         except LinkLost as error:
             self._end(error)
             raise self._lost from None
         except HoldfastError as error:
-            self._end(LinkLost(f"{self.address} refuses us: {error}"))
+            self._end(loss(self.address, error))
             raise self._lost from error
         except BaseException:
             self._end(LinkLost("closed"))
@@ -182,16 +182,17 @@ class Link:
                     await self._connect()
                 return
             except TimeoutError:
-                raise LinkLost(f"{self.address} does not answer") from None
+                raise loss(self.address, NoConnection("it does not answer")) from None
             except NoConnection as error:
-                if error.final or attempts.are_over(self._loop.time()):
-                    raise LinkLost(f"cannot reach {self.address}: {error}") from None
+                cause = error if self.connections else await look(self.address, error)
+                if cause.final or attempts.are_over(self._loop.time()):
+                    raise loss(self.address, cause) from None
             except SessionBusy as error:
                 # The server has not noticed yet that we are gone.
                 if attempts.are_over(self._loop.time()):
                     raise LinkLost(str(error)) from None
             except HoldfastError as error:
-                raise LinkLost(f"{self.address} refuses us: {error}") from error
+                raise loss(self.address, error) from error
             with contextlib.suppress(TimeoutError):
                 async with asyncio.timeout(attempts.pause()):
                     await self._leaving.wait()
@@ -368,7 +369,7 @@ class Link:
     def _lost(self) -> LinkLost:
         """Return a copy of the error: one that is raised twice would collect both tracebacks."""
         assert self._error is not None
-        return LinkLost(self._error.reason)
+        return LinkLost(self._error.reason, fault=self._error.fault)
 
     # Implements ``channel.MessageListener``.
 

@@ -215,7 +215,9 @@ class RemoteProcess:
             return ProcessLost(self.name, "the server does not know it any more")
         if isinstance(error, ProcessLost):
             return ProcessLost(self.name, error.reason)
-        return LinkLost(error.reason if isinstance(error, LinkLost) else str(error))
+        if isinstance(error, LinkLost):
+            return LinkLost(error.reason, fault=error.fault)
+        return LinkLost(str(error))
 
     # What is told.
 

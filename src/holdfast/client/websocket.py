@@ -7,7 +7,6 @@ import base64
 import contextlib
 import os
 import socket
-from typing import TYPE_CHECKING
 
 from holdfast.config import MIB
 from holdfast.wire.websocket import (
@@ -18,7 +17,6 @@ from holdfast.wire.websocket import (
     CloseCode,
     FrameReader,
     NotUpgraded,
-    UpgradeDenied,
     Violation,
     client_header,
     close_payload,
@@ -28,15 +26,16 @@ from holdfast.wire.websocket import (
 
 from .address import TcpAddress, UnixAddress
 from .channel import ChannelBase, NoConnection
-
-if TYPE_CHECKING:
-    from ssl import SSLContext
+from .reaching import from_answer, from_system, tls_context
 
 _BUFFER = 512 << 10
 """What is read of the socket at once: several frames of a process that speaks fast."""
 
 _READ_LEAST = 128 << 10
 """Room for a read, behind what waits for the rest of its frame."""
+
+_ALERT = b"\x15"
+"""How a server of TLS complains of what is no TLS, if it says anything."""
 
 _SIGN_OF_LIFE = 1024
 """Bytes of an unfinished frame: more than the answers to all pings before we give up."""
@@ -130,9 +129,7 @@ class WebSocket(ChannelBase, asyncio.BufferedProtocol):
             size = read_upgrade(self._head, self._key)
         except NotUpgraded as refusal:
             if not self.upgraded.done():
-                # Who answers so at first is none of ours; one that was ours may be restarted behind a proxy.
-                final = isinstance(refusal, UpgradeDenied)
-                self.upgraded.set_exception(NoConnection(str(refusal), final=final))
+                self.upgraded.set_exception(from_answer(refusal))
             self.cut(str(refusal))
             return 0
         if size is None:
@@ -170,7 +167,8 @@ class WebSocket(ChannelBase, asyncio.BufferedProtocol):
 
     def end(self, reason: str) -> None:
         if not self.upgraded.done():
-            self.upgraded.set_exception(NoConnection(reason, reached=True))
+            mute = self._head is not None and self._head[:1] in (b"", _ALERT)
+            self.upgraded.set_exception(NoConnection(reason, reached=True, mute=mute))
             self.upgraded.exception()  # Whoever waits for it hears of it; there may be nobody.
         super().end(reason)
 
@@ -208,33 +206,17 @@ async def connect(address: TcpAddress | UnixAddress, *, token: str | None, patie
             if isinstance(address, UnixAddress):
                 _, made = await loop.create_unix_connection(protocol, address.path)
             else:
-                tls = _tls() if address.secure else None
+                tls = tls_context() if address.secure else None
                 _, made = await loop.create_connection(protocol, address.host, address.port, ssl=tls)
             await made.upgraded
         handed_over = True
     except TimeoutError:
         raise NoConnection("no answer in time", reached=made is not None) from None
     except OSError as error:
-        raise NoConnection(_words(error)) from None
+        raise from_system(error, address) from None
     finally:
         # Not whether it is upgraded: a cancellation, or the timeout, may come between the answer and us.
         if made is not None and not handed_over:
             made.upgraded.cancel()
             made.cut("given up")
     return made
-
-
-def _words(error: OSError) -> str:
-    # The numbers of OpenSSL's errors are not the system's.
-    if said := getattr(error, "verify_message", ""):
-        return f"its certificate cannot be trusted: {said}"
-    if said := getattr(error, "reason", ""):
-        return f"TLS failed: {said.replace('_', ' ').lower()}"
-    number = error.errno or 0  # Those of names are below 0.
-    return os.strerror(number) if number > 0 else str(error)
-
-
-def _tls() -> SSLContext:
-    import ssl  # Late: it takes as long to import as most of the rest.
-
-    return ssl.create_default_context()

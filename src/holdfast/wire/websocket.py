@@ -333,6 +333,13 @@ _STATUS = re.compile(rb"HTTP/1\.[01] (\d{3})(?: ([^\r\n]*))?")
 class NotUpgraded(Exception):
     """The server does not speak WebSocket here; ``str`` of this says what it answered."""
 
+    def __init__(self, words: str, *, status: int | None = None, body: str = "") -> None:
+        super().__init__(words)
+        self.status = status
+        """The status of its answer; None if that is no HTTP."""
+        self.body = body
+        """The beginning of what it says of the reason."""
+
 
 class UpgradeDenied(NotUpgraded):
     """The server will not have us, now or later: the token is missing or wrong."""
@@ -372,7 +379,8 @@ def read_upgrade(data: bytes | bytearray, key: str) -> int | None:
         reason = (status[2] or b"").decode("latin-1")
         body = bytes(data[end.end() :]).decode("latin-1").strip()
         kind = UpgradeDenied if status[1] in (b"401", b"403") else NotUpgraded
-        raise kind(f"HTTP {status[1].decode()} {reason}".strip() + (f": {body[:200]}" if body else ""))
+        words = f"HTTP {status[1].decode()} {reason}".strip() + (f": {body[:200]}" if body else "")
+        raise kind(words, status=int(status[1]), body=body[:200])
     fields = {
         name.strip().lower(): value.strip() for name, _, value in (line.partition(b":") for line in rest)
     }

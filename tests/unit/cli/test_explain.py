@@ -19,8 +19,13 @@ from holdfast.cli.explain import (
     state_of,
 )
 from holdfast.errors import Fault, SpawnFailed
+from holdfast.errors import LinkFault as F
 from holdfast.model import Kind, Outcome
 from holdfast.sandbox import Denial
+
+REACH = "cannot reach ws://h:1: "
+"""How the reason of a connection that was not made begins."""
+
 
 # The end of a process.
 
@@ -190,19 +195,63 @@ WORDS = {
         125,
     ),
     "link lost": (
-        e.LinkLost("refused"),
+        e.LinkLost("refused", fault=F.UNREACHABLE),
         "no connection to ws://h:1: refused; is a server there?  'holdfast serve' starts one",
         125,
     ),
     "link lost, and the reason says to whom": (
-        e.LinkLost("cannot reach ws://h:1"),
+        e.LinkLost("cannot reach ws://h:1", fault=F.UNREACHABLE),
         "cannot reach ws://h:1; is a server there?  'holdfast serve' starts one",
         125,
     ),
     "link lost, for want of a token": (
-        e.LinkLost("cannot reach ws://h:1: HTTP 401 Unauthorized: missing websocket bearer token"),
-        "cannot reach ws://h:1: HTTP 401 Unauthorized: missing websocket bearer token;"
-        " --token-file names a file with the token",
+        e.LinkLost(f"{REACH}HTTP 401 Unauthorized: missing websocket bearer token", fault=F.TOKEN),
+        "ws://h:1 asks for a token; 'holdfast login ws://h:1' stores one,"
+        " or --token-file names a file with it",
+        125,
+    ),
+    "link lost, for a token that the server does not know": (
+        e.LinkLost(f"{REACH}HTTP 401 Unauthorized: invalid websocket bearer token", fault=F.TOKEN),
+        "ws://h:1 does not accept the token (invalid websocket bearer token);"
+        " get another one, and 'holdfast login ws://h:1' stores it",
+        125,
+    ),
+    "link lost, for want of room": (
+        e.LinkLost(f"{REACH}HTTP 503 Service Unavailable: limit reached: connections (2)", fault=F.FULL),
+        "ws://h:1 has no room for another client: limit reached: connections (2);"
+        " end one, or try again later",
+        125,
+    ),
+    "link lost, for want of another session": (
+        e.LinkLost("ws://h:1 refuses us: limit reached: sessions (2)", fault=F.FULL),
+        "ws://h:1 has no room for another client: limit reached: sessions (2); end one, or try again later",
+        125,
+    ),
+    "link lost, for want of a permission": (
+        e.LinkLost(f"{REACH}HTTP 403 Forbidden", fault=F.FORBIDDEN),
+        "ws://h:1 does not permit this client: cannot reach ws://h:1: HTTP 403 Forbidden; ask who runs it",
+        125,
+    ),
+    "link lost, without TLS": (
+        e.LinkLost(f"{REACH}the server there speaks TLS: use wss://h:1", fault=F.PROTOCOL),
+        "cannot reach ws://h:1: the server there speaks TLS: use wss://h:1",
+        125,
+    ),
+    "link lost, with a strange certificate": (
+        e.LinkLost(f"{REACH}its certificate cannot be trusted: self-signed", fault=F.CERTIFICATE),
+        "cannot reach ws://h:1: its certificate cannot be trusted: self-signed;"
+        " $SSL_CERT_FILE names a file of authorities to trust",
+        125,
+    ),
+    "link lost, after there was one": (
+        e.LinkLost("the server closed the connection"),
+        "no connection to ws://h:1: the server closed the connection;"
+        " what runs there goes on, and 'holdfast ps' shows it when the server is back",
+        125,
+    ),
+    "forbidden": (
+        e.Forbidden("method", "process/list"),
+        "not allowed by the token: method 'process/list'; ask for a token that allows it",
         125,
     ),
     "limit": (e.LimitReached("processes", 9), "the limit of processes is reached (9); try again later", 125),
@@ -231,10 +280,11 @@ def test_without_a_server_there_is_none_to_start() -> None:
 
 def test_a_page_that_another_server_sent_stays_on_one_line() -> None:
     page = "HTTP 200 OK: <html>\n<body>\r\n" + "x" * 500
-    words = str(explain(e.LinkLost(f"cannot reach ws://h:1: {page}"), url="ws://h:1"))
+    error = e.LinkLost(f"cannot reach ws://h:1: {page}", fault=F.PROTOCOL)
+    words = str(explain(error, url="ws://h:1"))
 
     assert words.startswith("cannot reach ws://h:1: HTTP 200 OK: <html> <body> xxx")
-    assert words.endswith("xxx...; is a server there?  'holdfast serve' starts one")
+    assert words.endswith("xxx...; check the URL")
     assert len(words) < 250
 
 
