@@ -78,6 +78,9 @@ COMMANDS = {
     "fetch": Command(
         "fetch_options:configure_fetch", "fetch:fetch", "make an HTTP request from the host of a server"
     ),
+    "login": Command("options:configure_login", "login:login", "check and keep the token of a server"),
+    "logout": Command("options:configure_logout", "login:logout", "forget a server and its token"),
+    "hosts": Command("options:configure_hosts", "login:hosts", "show the servers that have a name here"),
     "serve": Command("serve_options:configure", "serve:serve", "serve processes to programs"),
     "token": Command("serve_options:configure_token", "token:token", "make a token for a client of a server"),
     "doctor": Command("options:configure_doctor", "doctor:doctor", "try out what works on this host"),
@@ -174,7 +177,7 @@ def parse(argv: Sequence[str]) -> argparse.Namespace:
 
 
 def _with_server_after_command(argv: Sequence[str]) -> Sequence[str]:
-    """Move ``-H URL`` from before the command, where users of docker write it, to after it."""
+    """Move ``-H HOST`` from before the command, where users of docker write it, to after it."""
     first = argv[0] if argv else ""
     size = 2 if first in ("-H", "--url") else 1 if first.startswith(("-H", "--url=")) else 0
     if size and len(argv) > size and argv[size] in COMMANDS:

@@ -63,13 +63,18 @@ def add_server(parser: argparse.ArgumentParser, *, embedded: bool = False) -> No
     parser.add_argument(
         "-H",
         "--url",
-        metavar="URL",
-        help=f"the server: ws://HOST:PORT or unix://PATH (default: {default})",
+        metavar="HOST",
+        help=f"the server: ws://HOST:PORT, unix://PATH, or a name that login has kept (default: {default})",
     )
+    _add_connection(parser)
+
+
+def _add_connection(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--token-file",
         metavar="FILE",
-        help="a file with the token that the server wants (default: $HOLDFAST_TOKEN_FILE)",
+        help="a file with the token that the server wants (default: what login has kept,"
+        " $HOLDFAST_TOKEN, $HOLDFAST_TOKEN_FILE)",
     )
     parser.add_argument(
         "--reconnect",
@@ -138,6 +143,32 @@ def configure_doctor(parser: Parser) -> None:
         "Try out what works on this host, and say what to do about what does not.\n"
         "The exit code is 1 if something is missing that clients rely on."
     )
+    add_output(parser)
+
+
+def configure_login(parser: Parser) -> None:
+    """Add the options of ``login``."""
+    parser.description = (
+        "Check a token against a server, and keep both under a name: 'holdfast -H NAME ps' works then.\n"
+        "The token is read from --token-file, $HOLDFAST_TOKEN, $HOLDFAST_TOKEN_FILE or standard input, or\n"
+        "asked for.  It is kept in the configuration file, $HOLDFAST_CONFIG or holdfast/config.toml in the\n"
+        "directory for configurations, which only you can read."
+    )
+    parser.add_argument("server", metavar="URL", help="the server: ws://HOST:PORT, wss://... or unix://PATH")
+    parser.add_argument("--name", metavar="NAME", help="what to call it (default: the name of its host)")
+    add_output(parser)
+    _add_connection(parser)
+
+
+def configure_logout(parser: Parser) -> None:
+    """Add the options of ``logout``."""
+    parser.description = "Forget a server and its token.  The token stays valid: take it back at the server."
+    parser.add_argument("host", metavar="NAME", help="its name, as hosts shows it")
+
+
+def configure_hosts(parser: Parser) -> None:
+    """Add the options of ``hosts``."""
+    parser.description = "Show the servers that have a name here, and whether a token is kept for them."
     add_output(parser)
 
 

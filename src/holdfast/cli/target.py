@@ -10,7 +10,11 @@ import termios
 from collections.abc import Awaitable, Callable
 
 from holdfast.api.host import Host, connect, local
-from holdfast.errors import HoldfastError
+from holdfast.client.known_hosts import KnownHost, config_path, is_name
+from holdfast.client.known_hosts import find as find_host
+from holdfast.client.known_hosts import read as read_hosts
+from holdfast.errors import BadRequest, HoldfastError
+from holdfast.value import replace
 
 from .explain import explain
 from .report import Failure
@@ -25,7 +29,7 @@ _LONG_BREAK = 1.0
 
 
 def url_of(arguments: argparse.Namespace) -> str | None:
-    """Return the URL of the server, from the option or the variable; None if neither is set."""
+    """Return the URL or name of the server, from the option or the variable; None if neither is set."""
     return arguments.url or os.environ.get("HOLDFAST_URL") or None
 
 
@@ -38,12 +42,13 @@ def perform(arguments: argparse.Namespace, work: Work, *, embedded: bool = False
     Raises:
         Failure: There is no server, or an error of the library ended the work.
     """
-    url = url_of(arguments)
+    server = _server_of(arguments)
+    url = None if server is None else server.url
+    token = None if server is None else server.token
     if url is None and not embedded:
         raise Failure(
             "no server given: use --url ws://HOST:PORT or set HOLDFAST_URL; start one with 'holdfast serve'"
         )
-    token = _read_token(arguments)
     open_standard_files()
     is_watched = is_terminal(2) and not getattr(arguments, "quiet", False)
     notice = ConnectionNotice(2) if is_watched else None
@@ -70,15 +75,69 @@ async def _with_host(
         return await work(host)
 
 
-def _read_token(arguments: argparse.Namespace) -> str | None:
-    """Return the token for the server; None if no file is named.
+def _server_of(arguments: argparse.Namespace) -> KnownHost | None:
+    """Return the server to work on, with its token if there is one; None if no server was chosen.
+
+    A token that was kept for a name goes before one in a variable, which may be for another server.
+
+    Raises:
+        Failure: The configuration or the token cannot be used.
+    """
+    chosen = url_of(arguments)
+    if chosen is None:
+        return None
+    path = config_path(os.environ)
+    try:
+        if is_name(chosen):
+            server = find_host(path, chosen)
+            own = None if arguments.token_file else _kept_token(server)
+            return replace(server, token=own or given_token(arguments))
+        token = given_token(arguments)
+        if token is None:
+            same = [one for one in read_hosts(path).values() if one.url == chosen]
+            token = _kept_token(same[0]) if same else None
+    except BadRequest as error:
+        raise Failure(str(error)) from None
+    return KnownHost("", chosen, token)
+
+
+def _kept_token(host: KnownHost) -> str | None:
+    if host.token is not None:
+        return checked_token(host.token, f"the token of {host.name} in the configuration")
+    return None if host.token_file is None else _read_token(host.token_file)
+
+
+def given_token(arguments: argparse.Namespace) -> str | None:
+    """Return the token that an option or a variable gives: the file of ``--token-file`` first.
+
+    Raises:
+        Failure: It cannot be read, or is no token.
+    """
+    if arguments.token_file:
+        return _read_token(arguments.token_file)
+    if token := os.environ.get("HOLDFAST_TOKEN", "").strip():
+        return checked_token(token, "$HOLDFAST_TOKEN")
+    path = os.environ.get("HOLDFAST_TOKEN_FILE")
+    return _read_token(path) if path else None
+
+
+def checked_token(token: str, place: str) -> str:
+    """Return the token, if it can be sent; ``place`` says where it comes from.
+
+    Raises:
+        Failure: It cannot.
+    """
+    if not (token.isascii() and token.isprintable()):
+        raise Failure(f"{place} has more in it than one line of plain characters")
+    return token
+
+
+def _read_token(path: str) -> str:
+    """Return the token in a file.
 
     Raises:
         Failure: The file cannot be read, or does not contain a token.
     """
-    path = arguments.token_file or os.environ.get("HOLDFAST_TOKEN_FILE")
-    if not path:
-        return None
     try:
         with open(path, encoding="utf-8") as file:
             token = file.read().strip()
@@ -87,9 +146,7 @@ def _read_token(arguments: argparse.Namespace) -> str | None:
         raise Failure(f"cannot read the token file {path}: {reason}") from None
     if not token:
         raise Failure(f"the token file {path} is empty")
-    if not (token.isascii() and token.isprintable()):
-        raise Failure(f"the token file {path} has more in it than one line of plain characters")
-    return token
+    return checked_token(token, f"the token file {path}")
 
 
 class ConnectionNotice:

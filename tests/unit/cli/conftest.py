@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterator
 
 import pytest
@@ -22,8 +23,9 @@ def url(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
 @pytest.fixture(autouse=True)
 def nobodys(monkeypatch: pytest.MonkeyPatch) -> None:
     """No test meets the server of whoever runs it."""
-    for name in ("HOLDFAST_URL", "HOLDFAST_TOKEN_FILE"):
+    for name in ("HOLDFAST_URL", "HOLDFAST_TOKEN", "HOLDFAST_TOKEN_FILE"):
         monkeypatch.delenv(name, raising=False)
+    monkeypatch.setenv("HOLDFAST_CONFIG", os.devnull)
 
 
 @pytest.fixture
