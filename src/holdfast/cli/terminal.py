@@ -7,7 +7,7 @@ import contextlib
 import os
 import signal
 import termios
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import Any
 
 _INPUT = termios.IGNBRK | termios.BRKINT | termios.PARMRK | termios.ISTRIP | termios.INLCR | termios.IGNCR
@@ -30,17 +30,20 @@ class Terminal:
 
     def raw(self) -> None:
         """Put the terminal into raw mode."""
+        self.change(_make_raw)
+
+    def raw_but_interrupt(self) -> None:
+        """Put the terminal into a mode that is raw but for ^C, which is a signal to us."""
+        self.change(_make_raw_but_interrupt)
+
+    def change(self, change: Callable[[list[Any]], None]) -> None:
+        """Have ``change`` change the settings of the terminal, which ``termios`` describes."""
         before = termios.tcgetattr(self._fd)
         if self._before is None:
             self._before = before
         modes = list(before)
-        modes[0] &= ~_INPUT
-        modes[1] &= ~termios.OPOST
-        modes[2] = (modes[2] & ~(termios.CSIZE | termios.PARENB)) | termios.CS8
-        modes[3] &= ~_LOCAL
         modes[6] = list(modes[6])
-        modes[6][termios.VMIN] = 1
-        modes[6][termios.VTIME] = 0
+        change(modes)
         # At once: to wait until all output is shown could take for ever, if the user has stopped it with ^S.
         termios.tcsetattr(self._fd, termios.TCSANOW, modes)
 
@@ -56,6 +59,23 @@ class Terminal:
                 termios.tcsetattr(self._fd, termios.TCSANOW, self._before)
         finally:
             signal.signal(signal.SIGTTOU, before)
+
+
+def _make_raw(modes: list[Any]) -> None:
+    modes[0] &= ~_INPUT
+    modes[1] &= ~termios.OPOST
+    modes[2] = (modes[2] & ~(termios.CSIZE | termios.PARENB)) | termios.CS8
+    modes[3] &= ~_LOCAL
+    modes[6][termios.VMIN] = 1
+    modes[6][termios.VTIME] = 0
+
+
+def _make_raw_but_interrupt(modes: list[Any]) -> None:
+    _make_raw(modes)
+    modes[3] |= termios.ISIG
+    modes[6][termios.VINTR] = b"\x03"
+    for place in (termios.VQUIT, termios.VSUSP):
+        modes[6][place] = b"\0"  # None.
 
 
 @contextlib.contextmanager

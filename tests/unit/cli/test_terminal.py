@@ -43,6 +43,26 @@ def test_raw_passes_keys_on_and_is_undone_whatever_happens(slave: int) -> None:
     assert termios.tcgetattr(slave) == before
 
 
+def test_raw_mode_may_leave_the_interrupt_to_the_kernel_and_nothing_else(slave: int) -> None:
+    """Without a connection ^C is for us, and nobody reads what is typed."""
+    before = termios.tcgetattr(slave)
+    with terminal.raw(slave) as screen:
+        raw = termios.tcgetattr(slave)
+        screen.raw_but_interrupt()
+        within = termios.tcgetattr(slave)
+        screen.raw()
+        again = termios.tcgetattr(slave)
+
+    assert within[3] == raw[3] | termios.ISIG
+    assert [within[6][key] for key in (termios.VINTR, termios.VQUIT, termios.VSUSP)] == [
+        b"\x03",
+        b"\0",
+        b"\0",
+    ]
+    assert again[3] == raw[3]
+    assert termios.tcgetattr(slave) == before
+
+
 def test_what_was_never_raw_is_left_alone(slave: int) -> None:
     before = termios.tcgetattr(slave)
 
