@@ -168,7 +168,7 @@ def test_a_process_is_left_and_found_again() -> None:
             person.type(b"one\r")
             person.expect(b"got one")
             person.type(b"\x10\x11")
-            person.expect(b"'holdfast attach shell' comes back")
+            person.expect(f"'holdfast attach -H {url} shell' comes back".encode())
 
             assert person.wait() == 0
             assert person.modes() == person.modes_before

@@ -15,6 +15,7 @@ import asyncio
 import contextlib
 import os
 import signal
+import termios
 from collections.abc import AsyncIterator, Coroutine, Iterable, Mapping
 from typing import Any
 
@@ -24,7 +25,9 @@ from holdfast.model import Chunk, Outcome, Size, Stream
 from holdfast.value import value
 
 from . import terminal
+from .connection import ConnectionState, left
 from .explain import code_of, command, dropped, remark
+from .line_keys import LineTerminal, handing_over, is_in_foreground
 from .report import ExitCode, say
 from .show import chunk_document, denial_documents, json_line, outcome_document, usage_document
 from .streams import DescriptorReader, DescriptorWriter
@@ -51,6 +54,14 @@ class Manner:
 
     stdin: bool = False
     """Pass our standard input on to it."""
+    lines: bool = False
+    """Look for the detach keys in the lines that are typed; for a terminal that is not raw."""
+    leaves: bool = False
+    """Whether ^C leaves the process: nothing is passed on to it."""
+    back: str = ""
+    """The command line that comes back to the process when it was left."""
+    connection: ConnectionState | None = None
+    """The connection to its server, if it has one."""
     raw: bool = False
     """Pass on each key and each change of the size, because the process and we have a terminal."""
     keys: bytes = b""
@@ -80,10 +91,13 @@ async def follow(handle: Handle, manner: Manner, first: Iterable[Chunk] = ()) ->
     """
     process = ForegroundProcess(handle, manner, asyncio.get_running_loop(), first)
     try:
-        if not manner.raw:
-            return await process.to_end(None)
-        with terminal.raw(0) as screen:
-            return await process.to_end(screen)
+        if manner.raw:
+            with terminal.raw(0) as screen:
+                return await process.to_end(screen)
+        if manner.lines:
+            with handing_over(0, manner.keys) as lines:
+                return await process.to_end(None, lines)
+        return await process.to_end(None)
     finally:
         process.close()
         if process.last_message and not manner.quiet:
@@ -100,6 +114,8 @@ class ForegroundProcess:
         self._manner = manner
         self._loop = loop
         self._screen: terminal.Terminal | None = None
+        self._lines: LineTerminal | None = None
+        self._input: asyncio.Task[None] | None = None
         self._first = first
         self._sink = OutputSink(loop, json=manner.json)
         self._chunk_count = 0
@@ -115,24 +131,29 @@ class ForegroundProcess:
         self.last_message: str | None = None
         """A message for the user, to be printed when the terminal is no longer raw."""
 
-    async def to_end(self, screen: terminal.Terminal | None) -> int:
+    async def to_end(self, screen: terminal.Terminal | None, lines: LineTerminal | None = None) -> int:
         """Follow the process; return the exit code.
 
         Args:
             screen: Our terminal, if it is in raw mode.
+            lines: Our terminal, if the detach keys are looked for in lines.
         """
-        self._screen = screen
+        self._screen, self._lines = screen, lines
         caught = [signal.SIGINT, signal.SIGQUIT, *_END_SIGNALS]
         if screen is not None:
             caught += [signal.SIGWINCH, signal.SIGCONT]
+        if lines is not None:
+            caught += [signal.SIGCONT]
         for number in caught:
             self._loop.add_signal_handler(number, self._signals.put_nowait, number)
         try:
             self._begin(self._pass_output())
             self._begin(self._await_end())
             self._begin(self._handle_signals())
-            if self._manner.stdin:
-                self._begin(self._pass_input())
+            if self._manner.stdin or lines is not None:
+                self._input = self._begin(self._pass_input())
+            if self._manner.connection is not None:
+                self._manner.connection.listen(self._on_connection_change)
             return await self._done
         finally:
             for task in self._tasks:
@@ -145,10 +166,11 @@ class ForegroundProcess:
         """Close what was opened here."""
         self._sink.close()
 
-    def _begin(self, work: Coroutine[None, None, None]) -> None:
+    def _begin(self, work: Coroutine[None, None, None]) -> asyncio.Task[None]:
         task = self._loop.create_task(work)
         self._tasks.add(task)
         task.add_done_callback(self._on_finished)
+        return task
 
     def _on_finished(self, task: asyncio.Task[None]) -> None:
         error = None if task.cancelled() else task.exception()
@@ -231,33 +253,62 @@ class ForegroundProcess:
     # Input.
 
     async def _pass_input(self) -> None:
-        stdin = self._handle.stdin
-        if stdin is None:
-            return
+        """Pass on our standard input, if it is to be, and look for the detach keys, if there are any."""
+        watched = self._manner.raw or self._manner.lines
+        stdin = self._handle.stdin if self._manner.stdin else None
         reader = DescriptorReader(0, self._loop)
-        keys = self._manner.keys if self._manner.raw else b""
-        scanner = KeyScanner(keys, passes_keys=not self._manner.detachable)
-        try:
-            while data := await reader.read():
-                passed, found = scanner.feed(data)
-                if passed:
-                    stdin.write(passed)
-                    await stdin.drain()
-                if found:
-                    self._leave()
-            if rest := scanner.rest():
-                stdin.write(rest)
-            stdin.write_eof()
-            await stdin.wait_closed()
-        except (BrokenPipeError, StdinFailed):
-            pass  # It reads no more input.  That is no failure of ours, and its end will be reported.
+        scanner = KeyScanner(self._manner.keys if watched else b"", passes_keys=not self._manner.detachable)
+        while stdin is not None or watched:
+            data = await reader.read()
+            passed, found = scanner.feed(data)
+            if stdin is not None:
+                # It may read no more input.  That is no failure of ours, and its end will be reported.
+                with contextlib.suppress(BrokenPipeError, StdinFailed):
+                    if data:
+                        stdin.write(passed)
+                        await stdin.drain()
+                    else:
+                        stdin.write(scanner.rest())
+                        stdin.write_eof()
+                        if not watched:
+                            await stdin.wait_closed()
+                if not data or stdin.is_closing():
+                    stdin = None
+            if found:
+                self._leave()
+            # At a terminal more may be typed after the key that means the end, the detach keys for example.
+            if not data and not terminal.is_terminal(0):
+                return
 
-    def _leave(self) -> None:
-        name = self._handle.name
-        if self._manner.detachable:
-            self._finish(0, f"left {name} running; '{command('attach', name)}' comes back")
+    def _leave(self, code: int = 0) -> None:
+        """Leave the process running, if it can be."""
+        manner = self._manner
+        if manner.detachable:
+            name = self._handle.name
+            self._finish(code, left(name, manner.back or command("attach", name), manner.connection))
         else:
             os.write(2, b"\r\nholdfast: there is nothing to detach from: the process ends with this one\r\n")
+
+    # The connection.
+
+    @property
+    def _is_cut_off(self) -> bool:
+        return self._manner.connection is not None and self._manner.connection.is_lost
+
+    def _on_connection_change(self, connected: bool) -> None:  # noqa: FBT001  (a callback with one fact)
+        """Without a connection ^C means us: it would not reach the process."""
+        if self._screen is not None and not self._done.done():
+            with contextlib.suppress(termios.error):
+                self._screen.raw() if connected else self._screen.raw_but_interrupt()
+
+    def _give_up(self, number: int) -> None:
+        """Leave because of a signal while there is no connection."""
+        if self._manner.detachable:
+            self._leave(128 + number)
+        else:
+            server = self._manner.connection.server if self._manner.connection else None
+            name = self._handle.name
+            self._finish(128 + number, f"no connection to {server}; {name} ends there with its session, soon")
 
     # Signals.
 
@@ -269,9 +320,11 @@ class ForegroundProcess:
             if number == signal.SIGWINCH:
                 await self._resize()
             elif number == signal.SIGCONT:
-                assert self._screen is not None
-                self._screen.raw()  # The shell that was in the foreground meanwhile has changed the mode.
-                await self._resize()
+                await self._continue()
+            elif self._is_cut_off:
+                self._give_up(number)
+            elif number == signal.SIGINT and self._manner.leaves:
+                self._leave(ExitCode.INTERRUPTED)
             elif number == signal.SIGQUIT:
                 self._begin(self._handle.send_signal(number))
             elif number == signal.SIGINT:
@@ -280,6 +333,18 @@ class ForegroundProcess:
                 self._finish(128 + number)
             else:
                 self._stop(number)
+
+    async def _continue(self) -> None:
+        """Go on after a stop: the shell that was in the foreground meanwhile has changed the mode."""
+        if self._screen is not None:
+            self._screen.raw()
+            await self._resize()
+        elif self._lines is not None and is_in_foreground(0):
+            self._lines.enter()
+            if self._input is None or self._input.done():
+                self._input = self._begin(self._pass_input())
+        elif self._input is not None and not self._manner.stdin:
+            self._input.cancel()  # To read in the background would stop us again.
 
     async def _resize(self) -> None:
         size = terminal.screen_size()
@@ -312,7 +377,10 @@ class ForegroundProcess:
         return False
 
     def _interrupt(self) -> None:
-        """Handle ^C: pass the first one on; the second ends the process; the third does not wait for that."""
+        """Handle ^C: pass the first one on; the second ends the process; the third does not wait for that.
+
+        A process that is not ours is never ended: the second leaves it.
+        """
         now = self._loop.time()
         if now - self._end_requested_at > _AGAIN:
             self._end_requests = 0
@@ -320,6 +388,8 @@ class ForegroundProcess:
         self._end_requests += 1
         if self._end_requests == 1:
             self._begin(self._handle.send_signal(signal.SIGINT))
+        elif not self._manner.ours and self._manner.detachable:
+            self._leave(ExitCode.INTERRUPTED)
         elif self._end_requests == 2:
             self._begin(self._end(self._manner.grace))
         else:

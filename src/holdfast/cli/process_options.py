@@ -24,7 +24,8 @@ def configure_attach(parser: Parser) -> None:
     parser.passes_code = True
     parser.description = (
         "Follow a process of a server: see what it said and says, type to it.  ^C and sizes are passed on.\n"
-        "The detach keys leave it running; so does the end of this command."
+        "The detach keys leave it running; so does the end of this command, ^C with --no-stdin or without\n"
+        "a connection, and a second ^C that follows the first at once."
     )
     add_names(parser, several=False)
     parser.add_argument("--no-stdin", action="store_true", help="pass on nothing that is typed")
@@ -44,7 +45,7 @@ def configure_logs(parser: Parser) -> None:
     """Add the options of ``logs``."""
     parser.description = (
         "Print what a process of a server said up to now, also after its end.  What it says meanwhile is\n"
-        "printed only with -f."
+        "printed only with -f, which ^C leaves; the process goes on."
     )
     add_names(parser, several=False)
     parser.add_argument("-f", "--follow", action="store_true", help="go on until it has ended")

@@ -17,8 +17,10 @@ from holdfast.backend import Process
 from holdfast.errors import HoldfastError, LinkLost
 from holdfast.model import Chunk, Exit, Listing, ProcessState, Size, WriteStatus
 
+from .connection import come_back, left
 from .explain import code_of, explain, remark, signal_name
 from .follow import Manner, OutputSink, follow
+from .line_keys import is_in_foreground
 from .options import wants_json
 from .report import ExitCode, Failure, in_colour, is_terminal_stream, paint, say, tell, tell_names
 from .show import (
@@ -57,11 +59,16 @@ def attach(arguments: argparse.Namespace) -> int:
             after = pages.after
         handle = await host.attach(found.identifier, after=after)
         raw = found.terminal and is_terminal(0) and not arguments.no_stdin
-        keys = arguments.detach_keys
+        keys = detach_keys(DEFAULT_DETACH_KEYS) if arguments.detach_keys is None else arguments.detach_keys
+        options = ["--no-stdin"] if arguments.no_stdin else []
         manner = Manner(
             stdin=not arguments.no_stdin,
+            lines=not raw and bool(keys) and is_terminal(0) and is_in_foreground(0),
+            leaves=arguments.no_stdin,
+            back=come_back(arguments, arguments.name, "attach", *options),
+            connection=arguments.connection,
             raw=raw,
-            keys=detach_keys(DEFAULT_DETACH_KEYS) if keys is None else keys,
+            keys=keys,
             detachable=True,
             ours=False,
             redraw=_redraw(found, after) if raw else None,
@@ -101,7 +108,11 @@ def logs(arguments: argparse.Namespace) -> int:
             say(pages.missing)
         return 0
 
-    return perform(arguments, work)
+    def parting() -> str:
+        back = come_back(arguments, arguments.name, "logs", "-f")
+        return left(arguments.name, back, arguments.connection)
+
+    return perform(arguments, work, parting=parting if arguments.follow else None)
 
 
 class OutputPages:

@@ -15,7 +15,9 @@ from holdfast.api.host import Host
 from holdfast.errors import FileFailed, HoldfastError, NameTaken, Refused
 from holdfast.model import Limits, Size
 
+from .connection import come_back
 from .follow import Manner, follow
+from .line_keys import is_in_foreground
 from .options import wants_json
 from .process_options import variables
 from .report import Failure, tell_names
@@ -58,7 +60,7 @@ def _run(arguments: argparse.Namespace, *, is_shared: bool) -> int:
         gc.enable()
         if arguments.detach:
             return _tell(handle, arguments)
-        code = await follow(handle, _manner(arguments, is_shared=is_shared))
+        code = await follow(handle, _manner(arguments, handle.name, is_shared=is_shared))
         if is_shared and handle.returncode is not None and not arguments.idempotent:
             # We have said all there is to say of it.  Whoever has left a process that runs comes back.
             with contextlib.suppress(HoldfastError):
@@ -172,13 +174,18 @@ def _passes_input(arguments: argparse.Namespace) -> bool:
     return not arguments.detach and is_given(0)
 
 
-def _manner(arguments: argparse.Namespace, *, is_shared: bool) -> Manner:
+def _manner(arguments: argparse.Namespace, name: str, *, is_shared: bool) -> Manner:
     at_terminal = is_terminal(0)
-    keys = arguments.detach_keys
+    keys = detach_keys(DEFAULT_DETACH_KEYS) if arguments.detach_keys is None else arguments.detach_keys
+    raw = arguments.tty and at_terminal
+    is_typed = arguments.interactive and not raw and at_terminal
     return Manner(
-        stdin=is_given(0) or arguments.interactive or (arguments.tty and at_terminal),
-        raw=arguments.tty and at_terminal,
-        keys=detach_keys(DEFAULT_DETACH_KEYS) if keys is None else keys,
+        stdin=is_given(0) or arguments.interactive or raw,
+        lines=is_typed and is_shared and bool(keys) and is_in_foreground(0),
+        back=come_back(arguments, name, "attach"),
+        connection=arguments.connection,
+        raw=raw,
+        keys=keys,
         detachable=is_shared,
         grace=_GRACE if arguments.grace is None else arguments.grace,
         json=wants_json(arguments),

@@ -16,8 +16,9 @@ from holdfast.client.known_hosts import read as read_hosts
 from holdfast.errors import BadRequest, HoldfastError
 from holdfast.value import replace
 
+from .connection import ConnectionState
 from .explain import explain
-from .report import Failure
+from .report import Failure, say
 from .streams import open_standard_files
 from .terminal import is_terminal
 
@@ -33,11 +34,20 @@ def url_of(arguments: argparse.Namespace) -> str | None:
     return arguments.url or os.environ.get("HOLDFAST_URL") or None
 
 
-def perform(arguments: argparse.Namespace, work: Work, *, embedded: bool = False) -> int:
+def perform(
+    arguments: argparse.Namespace,
+    work: Work,
+    *,
+    embedded: bool = False,
+    parting: Callable[[], str] | None = None,
+) -> int:
     """Run ``work`` with a host, in an event loop of its own; return the exit code.
+
+    ``arguments.connection`` is the ``ConnectionState`` meanwhile, and afterwards.
 
     Args:
         embedded: Run processes in this process if there is no URL.
+        parting: Returns what a user is told who ends the work with ^C.
 
     Raises:
         Failure: There is no server, or an error of the library ended the work.
@@ -50,10 +60,18 @@ def perform(arguments: argparse.Namespace, work: Work, *, embedded: bool = False
             "no server given: use --url ws://HOST:PORT or set HOLDFAST_URL; start one with 'holdfast serve'"
         )
     open_standard_files()
-    is_watched = is_terminal(2) and not getattr(arguments, "quiet", False)
-    notice = ConnectionNotice(2) if is_watched else None
+    arguments.connection = connection = ConnectionState(url_of(arguments))
+    if is_terminal(2) and not getattr(arguments, "quiet", False):
+        connection.listen(ConnectionNotice(2).on_connection_change)
     try:
-        return asyncio.run(_with_host(url, token, arguments.reconnect, work, notice))
+        return asyncio.run(_with_host(url, token, arguments.reconnect, work, connection))
+    except KeyboardInterrupt:
+        if not getattr(arguments, "quiet", False):
+            if parting is not None:
+                say(parting())
+            elif connection.is_lost:
+                say(f"no connection to {connection.server}; what runs there goes on")
+        raise
     except HoldfastError as error:
         raise explain(error, url=url) from None
 
@@ -63,16 +81,18 @@ async def _with_host(
     token: str | None,
     reconnect_timeout: float,
     work: Work,
-    notice: ConnectionNotice | None,
+    connection: ConnectionState,
 ) -> int:
     if url is None:
         async with local() as host:
             return await work(host)
-    on_change = None if notice is None else notice.on_connection_change
     async with connect(
-        url, token=token, reconnect_timeout=reconnect_timeout, on_connection_change=on_change
+        url, token=token, reconnect_timeout=reconnect_timeout, on_connection_change=connection.on_change
     ) as host:
-        return await work(host)
+        try:
+            return await work(host)
+        finally:
+            connection.leave()
 
 
 def _server_of(arguments: argparse.Namespace) -> KnownHost | None:
