@@ -53,8 +53,13 @@ HOUSE_TESTS := tests/test_house.py tests/test_layers.py
 .DELETE_ON_ERROR:
 .PHONY: serve test checks style types layers collected sanitized docs all wheels bench bench-gate fuzz soak chaos load clean
 
+# What make adds to the environment: programs that the server runs would take themselves for a part of this
+# make, and so would a make among them.  Variables given on the command line of make are exported, too.
+OURS = MAKEFLAGS MFLAGS MAKELEVEL MAKEOVERRIDES MAKE_TERMOUT MAKE_TERMERR MAKE_COMMAND GNUMAKEFLAGS \
+    $(foreach name,$(.VARIABLES),$(if $(filter command,$(origin $(name))),$(name)))
+
 serve: $(READY)
-	@exec $(BIN)/holdfast serve --listen $(LISTEN) --hint 'try: $(BIN)/holdfast run --url {url} -- echo hello'
+	@exec env $(OURS:%=-u %) $(BIN)/holdfast serve --listen $(LISTEN) --hint 'try: $(BIN)/holdfast run --url {url} -- echo hello'
 
 test: $(READY_DEV) $(BUBBLEWRAP) $(STRACE) $(VALGRIND)
 	@$(MAKE) --no-print-directory --jobs 2 --output-sync checks
