@@ -6,6 +6,7 @@ change their meaning; new ones may be added.
 
 from __future__ import annotations
 
+import contextlib
 import json
 import shlex
 from binascii import b2a_base64
@@ -158,9 +159,18 @@ def listing_document(found: Listing) -> Mapping[str, Any]:
 
 
 def chunk_document(found: Chunk) -> Mapping[str, Any]:
-    """Describe a piece of output.  Its bytes are in base64, because they need not be text."""
-    data = b2a_base64(found.data, newline=False).decode()
-    return {"seq": found.seq, "stream": found.stream.value, "data": data}
+    """Describe a piece of output: its bytes in base64, and as text if they are UTF-8 by themselves.
+
+    A piece may begin or end within a character.  Whoever wants text of all pieces decodes the bytes.
+    """
+    document = {
+        "seq": found.seq,
+        "stream": found.stream.value,
+        "data": b2a_base64(found.data, newline=False).decode(),
+    }
+    with contextlib.suppress(UnicodeDecodeError):
+        document["text"] = found.data.decode()
+    return document
 
 
 def _utf8(text: str) -> str:

@@ -87,7 +87,8 @@ def test_json_is_a_line_per_piece(far: Call) -> None:
 
     (line,) = far("logs", "-o", "json", "logs-json").out.splitlines()
 
-    assert json.loads(line) == {"seq": 1, "stream": "stdout", "data": base64.b64encode(b"x\n").decode()}
+    data = base64.b64encode(b"x\n").decode()
+    assert json.loads(line) == {"seq": 1, "stream": "stdout", "data": data, "text": "x\n"}
 
 
 def test_what_is_no_longer_kept_is_told_on_standard_error(forgetful: Call) -> None:

@@ -10,6 +10,7 @@ import pytest
 from holdfast.cli.show import (
     chunk_document,
     is_live,
+    json_line,
     listing_document,
     listing_row,
     outcome_document,
@@ -124,6 +125,25 @@ def test_a_chunk_is_its_bytes_in_base64() -> None:
     shown = chunk_document(Chunk(3, Stream.PTY, b"\xff\0"))
 
     assert shown == {"seq": 3, "stream": "pty", "data": "/wA="}
+
+
+@pytest.mark.parametrize(
+    ("data", "text"),
+    [
+        (b"plain\n", "plain\n"),
+        (b"", ""),
+        ("\u00e4\U0001f600\x1b[0m\0".encode(), "\u00e4\U0001f600\x1b[0m\0"),
+        ("\u00e4".encode()[:1], None),
+        (b"\xed\xa0\x80", None),
+    ],
+    ids=["ASCII", "nothing", "any characters", "a half", "a surrogate"],
+)
+def test_a_chunk_that_is_text_has_it_beside_its_bytes(data: bytes, text: str | None) -> None:
+    """A reader with jq sees at once what was said; what is no text is not guessed at."""
+    shown = chunk_document(Chunk(3, Stream.STDOUT, data))
+
+    assert shown.get("text") == text
+    assert json.loads(json_line(shown)) == shown
 
 
 def test_what_is_not_known_is_null() -> None:
