@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING
 
 from . import old_names
 from .value import value
+from .wording import counted
 
 
 class HoldfastError(Exception):
@@ -462,8 +463,9 @@ class OutputGap(HoldfastError):
         """The number of lost bytes; None if it is not known."""
 
     def __str__(self) -> str:
-        much = "an unknown number of bytes" if self.size is None else f"{self.size} bytes"
-        return f"{much} of output are no longer kept (numbers {self.first} to {self.last})"
+        much = "an unknown number of bytes" if self.size is None else counted(self.size, "byte")
+        verb = "is" if self.size == 1 else "are"
+        return f"{much} of output {verb} no longer kept (numbers {self.first} to {self.last})"
 
 
 class Unexpected(HoldfastError):

@@ -172,7 +172,7 @@ async def test_a_program_that_burns_too_much_is_over_its_limit(talking: Client) 
 
     assert answer["limits"] == {"cpuSeconds": "rlimit"}
     assert (end["outcome"]["kind"], end["outcome"]["by"]) == ("cpuLimit", "limit")
-    assert end["outcome"]["detail"] == "more than 1 seconds of processor time"
+    assert end["outcome"]["detail"] == "more than 1 second of processor time"
     assert end["outcome"]["signal"] in ("SIGXCPU", "SIGKILL")
     # The kernel counts in ticks here, and exactly there.
     assert 400 <= end["usage"]["userMs"] + end["usage"]["systemMs"] <= 3500

@@ -20,6 +20,7 @@ from typing import Protocol
 
 from holdfast.errors import FileFailed, HoldfastError
 from holdfast.files import Files, OpenFile, Purpose
+from holdfast.wording import counted
 
 from .report import Failure
 
@@ -223,7 +224,7 @@ def _followed(path: str) -> str:
 
 def _check_length(path: str, length: int, size: int) -> None:
     if length != size:
-        raise Failure(f"{length} of {size} bytes arrived at {path}")
+        raise Failure(f"{length} of {counted(size, 'byte')} arrived at {path}")
 
 
 class HostSide:

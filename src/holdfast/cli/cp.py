@@ -12,6 +12,7 @@ from collections.abc import Callable
 
 from holdfast.api.host import Host
 from holdfast.errors import FileFailed, FileRefused
+from holdfast.wording import counted
 
 from .copy_sides import CopySide, FileReader, FileWriter, HostSide, LocalSide, PathKind
 from .interrupts import cancelled_by_signals
@@ -64,7 +65,7 @@ def cp(arguments: argparse.Namespace) -> int:
             number = received[0] if received else signal.SIGINT
             raise Failure(
                 f"interrupted: {arguments.source} is not copied completely"
-                f" ({copy.files} files are, {copy.bytes} bytes in all)",
+                f" (copied: {counted(copy.files, 'file')}, {counted(copy.bytes, 'byte')})",
                 128 + number,
             ) from None
         except (FileFailed, FileRefused) as error:
@@ -186,7 +187,8 @@ class FileCopy:
                 if copied < size and now != size:
                     await writer.discard()
                     self._change(
-                        f"{source} became shorter", f", from {size} bytes to {now}; it is not copied"
+                        f"{source} became shorter",
+                        f", from {counted(size, 'byte')} to {now}; it is not copied",
                     )
                     return
                 await writer.complete(copied)
@@ -197,7 +199,7 @@ class FileCopy:
             reader.close()
         self.files += 1
         if now != size:
-            self._change(f"{source} became longer", f"; the copy has its first {size} bytes")
+            self._change(f"{source} became longer", f"; the copy has its first {counted(size, 'byte')}")
 
     def _change(self, what: str, consequence: str) -> None:
         self.changed += 1

@@ -18,6 +18,7 @@ from holdfast.protocol.session import (
 )
 from holdfast.protocol.shapes import Signature
 from holdfast.value import value
+from holdfast.wording import counted
 
 from .address import Address, Program, TcpAddress
 from .channel import NoConnection, ServerChannel
@@ -172,7 +173,7 @@ class Heartbeat:
                 self._pinged = now
                 self._channel.ping()
             elif now - self._pinged >= self._interval:
-                self._channel.cut(f"nothing was heard for {now - received_at:.0f} seconds")
+                self._channel.cut(f"nothing was heard for {counted(round(now - received_at), 'second')}")
                 return
         self._timer = self._loop.call_later(self._interval / 2, self._beat)
 

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Final, Protocol
 from holdfast.model import Cause, Chunk, Denied, Exit, Kind, Limits, Outcome, ProcessTerms, Stream, Usage
 from holdfast.reports import NEWS_LOST, Report
 from holdfast.value import replace, value
+from holdfast.wording import counted
 
 from .ring import Ring, RingSnapshot
 
@@ -250,12 +251,12 @@ def _limit_reached(report: Report, limits: Limits, *, out_of_memory: bool) -> Ca
     if report.value == 0:
         return None
     if out_of_memory:
-        return Cause(Kind.OOM, "limit", f"more than {limits.memory} bytes of memory")
+        return Cause(Kind.OOM, "limit", f"more than {counted(limits.memory or 0, 'byte')} of memory")
     if limits.cpu is not None and (
         (report.by_signal and report.value == signals.SIGXCPU)
         or (report.usage is not None and _seconds(report.usage) >= limits.cpu)
     ):
-        return Cause(Kind.CPU_LIMIT, "limit", f"more than {limits.cpu:g} seconds of processor time")
+        return Cause(Kind.CPU_LIMIT, "limit", f"more than {counted(limits.cpu, 'second')} of processor time")
     return None
 
 

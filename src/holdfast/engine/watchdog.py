@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 from holdfast.model import Cause, Chunk, Exit, Kind, Limits, ProcessTerms, Stream
 from holdfast.reports import Load
 from holdfast.value import replace
+from holdfast.wording import counted
 
 from .life import ProcessSnapshot, WatchdogSnapshot
 
@@ -109,7 +110,7 @@ class Watchdog:
         elif most is not None and self._said > most:
             self._terms = ProcessTerms(grace=self._terms.grace)  # Once.
             if self._process.exit is None:
-                self._end(Kind.OUTPUT_LIMIT, f"more than {most} bytes of output")
+                self._end(Kind.OUTPUT_LIMIT, f"more than {counted(most, 'byte')} of output")
             else:
                 # Everybody is to be told of these bytes before the close, which is all that is left to tell.
                 self._arm("over", 0.0)
@@ -152,7 +153,7 @@ class Watchdog:
     def _on_wall(self) -> None:
         # It may have ended in time, and the news be held back because a client is behind.
         if self._process.running:
-            self._end(Kind.TIMEOUT, f"more than {self._terms.timeout:g} seconds")
+            self._end(Kind.TIMEOUT, f"more than {counted(self._terms.timeout or 0.0, 'second')}")
 
     def _on_idle(self) -> None:
         process, idle = self._process, self._terms.idle_timeout
@@ -167,7 +168,7 @@ class Watchdog:
         if left > 0:
             self._arm("idle", left)
         elif process.running:
-            self._end(Kind.IDLE_TIMEOUT, f"more than {idle:g} seconds without output or input")
+            self._end(Kind.IDLE_TIMEOUT, f"more than {counted(idle, 'second')} without output or input")
 
     def _on_load(self) -> None:
         self._process.tree.load(self._on_looked)
@@ -188,9 +189,11 @@ class Watchdog:
 def over(load: Load, limits: Limits) -> Cause | None:
     """The limit that ``load`` is over, if any (pure)."""
     if limits.memory is not None and load.memory > limits.memory:
-        return Cause(Kind.OOM, "limit", f"{load.memory} bytes of memory, more than {limits.memory}")
+        return Cause(
+            Kind.OOM, "limit", f"{counted(load.memory, 'byte')} of memory, more than {limits.memory}"
+        )
     if limits.cpu is not None and load.cpu_us > limits.cpu * 1e6:
-        return Cause(Kind.CPU_LIMIT, "limit", f"more than {limits.cpu:g} seconds of processor time")
+        return Cause(Kind.CPU_LIMIT, "limit", f"more than {counted(limits.cpu, 'second')} of processor time")
     if limits.processes is not None and load.processes > limits.processes:
         return Cause(Kind.TERMINATED, "limit", f"{load.processes} processes, more than {limits.processes}")
     return None

@@ -14,6 +14,7 @@ import h11
 from holdfast.config import ConnectionLimits
 from holdfast.errors import BadRequest, Forbidden, HoldfastError, LimitReached, Refused
 from holdfast.wire.http import HEAD_LIMIT
+from holdfast.wording import counted
 
 from .routes import HttpAnswer, HttpRefused, HttpSocket, RouteCall, date
 
@@ -95,7 +96,7 @@ class HttpExchange:
         most = self._call.route.body_bytes
         self._body += len(piece)
         if self._body > most:
-            words = f"the body is longer than {most} bytes"
+            words = f"the body is longer than {counted(most, 'byte')}"
             self._call.body.end(HttpRefused(HTTPStatus.REQUEST_ENTITY_TOO_LARGE, words))
         else:
             self._call.body.feed(piece)

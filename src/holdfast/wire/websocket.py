@@ -17,6 +17,8 @@ from importlib.util import find_spec, module_from_spec
 from types import ModuleType
 from typing import Any, Final
 
+from holdfast.wording import counted
+
 # Masking.  A compiled routine does it.  Until it is wanted, or for the first small messages, integers do.
 
 _SMALL = 512
@@ -284,7 +286,7 @@ class FrameReader:
         if (op == CONTINUATION) is (self._message is None):
             raise Violation(CloseCode.PROTOCOL_ERROR, "fragments are out of order")
         if (0 if self._message is None else len(self._message)) + length > self._limit:
-            reason = f"message is over the limit of {self._limit} bytes"
+            reason = f"message is over the limit of {counted(self._limit, 'byte')}"
             raise Violation(CloseCode.TOO_BIG, reason, limit="connection.message_bytes")
 
     def _fragment(self, op: int, payload: bytes, *, final: bool) -> Iterator[tuple[int, bytes]]:
