@@ -36,7 +36,7 @@ def configure_attach(parser: Parser) -> None:
         help="begin with the last N lines of what it said (default: all that is kept)",
     )
     add_detach_keys(parser)
-    add_output(parser, "a line per piece of output, in base64, and one for the end")
+    add_output(parser, "a line per piece of output, in base64 and, if UTF-8, as text; one for the end")
     add_quiet(parser, "say nothing of our own but what went wrong")
     add_server(parser)
 
@@ -55,7 +55,10 @@ def configure_logs(parser: Parser) -> None:
     parser.add_argument(
         "--since-seq", metavar="N", type=count, default=0, help="only what comes after number N"
     )
-    add_output(parser, "a line per piece of output, with its number and its bytes in base64")
+    add_output(
+        parser,
+        "a line per piece of output: its number, its bytes in base64 and, if UTF-8, as text",
+    )
     add_quiet(parser, "do not tell of output that is no longer kept")
     add_server(parser)
 
@@ -96,7 +99,7 @@ def configure_kill(parser: Parser) -> None:
     """Add the options of ``kill``."""
     parser.description = (
         "End processes and everything they have started: SIGTERM, then SIGKILL once the grace is over.\n"
-        "Returns when they are gone."
+        "Several are ended at the same time.  Returns when they are gone."
     )
     add_names(parser, several=True)
     _add_grace(parser)
@@ -284,7 +287,7 @@ def _configure(parser: Parser) -> None:
     _add_limits(parser)
     add_sandbox(parser)
     add_detach_keys(parser)
-    add_output(parser, "a line per piece of output, in base64, and one for the end")
+    add_output(parser, "a line per piece of output, in base64 and, if UTF-8, as text; one for the end")
     add_quiet(parser, "say nothing of our own but what went wrong")
     add_server(parser, embedded=True)
     parser.add_argument("argv", metavar="PROGRAM", nargs=argparse.REMAINDER, help=argparse.SUPPRESS)

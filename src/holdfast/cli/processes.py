@@ -15,7 +15,8 @@ from uuid import uuid4
 from holdfast.api.host import Host
 from holdfast.backend import Process
 from holdfast.errors import HoldfastError, LinkLost
-from holdfast.model import Chunk, Exit, Listing, ProcessState, Size, WriteStatus
+from holdfast.model import Chunk, Ended, Exit, Listing, ProcessState, Size, WriteStatus
+from holdfast.wording import counted
 
 from .connection import come_back, left
 from .explain import code_of, explain, remark, signal_name
@@ -158,8 +159,9 @@ class OutputPages:
         self._complete = page.closed and not page.chunks
         if page.gap is not None:
             whole = page.gap.size is not None and (until is None or page.gap.last <= until)
-            size = str(page.gap.size) if whole else "an unknown number of"
-            self.missing = f"{size} bytes of its output are no longer kept; a larger --retain keeps more"
+            size = counted(page.gap.size or 0, "byte") if whole else "an unknown number of bytes"
+            verb = "is" if size == "1 byte" else "are"
+            self.missing = f"{size} of its output {verb} no longer kept; a larger --retain keeps more"
         last = page.next_seq - 1 if until is None else min(page.next_seq - 1, until)
         self.after = max(self.after, last)
         return [chunk for chunk in page.chunks if chunk.seq <= last]
@@ -277,6 +279,9 @@ def wait(arguments: argparse.Namespace) -> int:
 
 # kill and signal.
 
+_ENDS_AT_ONCE = 256
+"""Processes that are ended at the same time: more than anybody types, and less than a server takes."""
+
 
 def kill(arguments: argparse.Namespace) -> int:
     """End processes and everything they have started.
@@ -286,16 +291,17 @@ def kill(arguments: argparse.Namespace) -> int:
     """
 
     async def work(host: Host) -> int:
+        # At once, so that all have ended after one grace; what there is to say of them stays in order.
+        names = list(dict.fromkeys(arguments.names))
+        results: list[Ended | HoldfastError] = []
+        for first in range(0, len(names), _ENDS_AT_ONCE):
+            batch = names[first : first + _ENDS_AT_ONCE]
+            results += await asyncio.gather(*(_end(host, name, arguments.grace) for name in batch))
         ended = []
         code = 0
-        for name in arguments.names:
-            try:
-                process = await host.place.find(name)
-                result = await process.end(grace=arguments.grace)
-            except LinkLost:
-                raise
-            except HoldfastError as error:
-                say(str(explain(error)))
+        for name, result in zip(names, results, strict=True):
+            if isinstance(result, HoldfastError):
+                say(str(explain(result)))
                 code = ExitCode.FAILED
                 continue
             ended.append((name, result))
@@ -315,6 +321,17 @@ def kill(arguments: argparse.Namespace) -> int:
         return code
 
     return perform(arguments, work)
+
+
+async def _end(host: Host, name: str, grace: float) -> Ended | HoldfastError:
+    """End a process; return what became of it, or why it could not be ended."""
+    try:
+        process = await host.place.find(name)
+        return await process.end(grace=grace)
+    except LinkLost:
+        raise
+    except HoldfastError as error:
+        return error
 
 
 def send_signal(arguments: argparse.Namespace) -> int:

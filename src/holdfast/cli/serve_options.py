@@ -66,14 +66,14 @@ def configure(parser: Parser) -> None:
     parser.add_argument(
         "--retain-detached-bytes",
         metavar="BYTES",
-        type=positive,
-        help="output kept per process while its client is away (default: 64 MiB)",
+        type=byte_count,
+        help="output kept per process while its client is away such as 256m (default: 64 MiB)",
     )
     parser.add_argument(
         "--retain-total-bytes",
         metavar="BYTES",
-        type=positive,
-        help="output kept for all processes together (default: 1 GiB)",
+        type=byte_count,
+        help="output kept for all processes together such as 256m (default: 1 GiB)",
     )
     _add_guarantees(parser)
     _add_limit(parser)

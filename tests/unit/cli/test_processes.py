@@ -5,12 +5,14 @@ from __future__ import annotations
 import asyncio
 import json
 import re
+from functools import partial
+from pathlib import Path
 from typing import Any
 
 import pytest
 
 from tests.fakes.client import client
-from tests.fakes.server import program_at
+from tests.fakes.server import eventually_sync, program_at
 from tests.fakes.terminal import Call, holdfast, person_at
 
 pytestmark = pytest.mark.slow
@@ -175,6 +177,25 @@ def test_all_are_ended_and_one_that_cannot_be_found_is_told(far: Call) -> None:
     assert (said.code, said.out) == (125, "kill-a\nkill-b\n")
     assert said.err == "holdfast: no process named 'nobody'; 'holdfast ps -a' shows those that there are\n"
     assert codes == [143, 143]
+
+
+@pytest.mark.timeout(60)
+def test_several_are_ended_at_once_and_not_one_grace_after_another(far: Call, tmp_path: Path) -> None:
+    """The first ends when the second was asked to: one after the other, that would take until its kill."""
+    door = tmp_path / "asked"
+
+    def is_ready(name: str) -> bool:
+        return far("logs", name).out == "ready\n"
+
+    waits = f"trap '' TERM; echo ready; while [ ! -e {door} ]; do sleep 0.05; done; exit 7"
+    opens = f"trap 'touch {door}; exit 8' TERM; echo ready; while :; do sleep 0.05; done"
+    for name, script in (("kill-waits", waits), ("kill-opens", opens)):
+        far("run", "-d", "--name", name, "--", "sh", "-c", script)
+        eventually_sync(partial(is_ready, name))
+    said = far("kill", "--grace", "1h", "kill-waits", "kill-opens", "kill-waits")
+
+    assert (said.code, said.out) == (0, "kill-waits\nkill-opens\n")
+    assert [far("wait", name).code for name in ("kill-waits", "kill-opens")] == [7, 8]
 
 
 def test_without_a_grace_nobody_is_asked_and_json_says_who_ran(far: Call) -> None:

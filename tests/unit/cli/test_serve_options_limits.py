@@ -100,7 +100,7 @@ def test_of_two_the_last_one_counts_and_others_stay() -> None:
 
 def test_it_counts_more_than_an_option_of_its_own() -> None:
     """There is one for some, from before; who names the limit itself means it."""
-    options = ("--retain-total-bytes", "5", "--retain-detached-bytes", "6", "--drain", "9")
+    options = ("--retain-total-bytes", "5m", "--retain-detached-bytes", "6", "--drain", "9")
     named = (
         "--limit=engine.retained_bytes=1",
         "--limit=session.detached_bytes=2",
@@ -109,7 +109,7 @@ def test_it_counts_more_than_an_option_of_its_own() -> None:
 
     old, new = served(*options), served(*named, *options)
 
-    assert (old.engine.retained_bytes, old.session.detached_bytes, old.app.drain_seconds) == (5, 6, 9.0)
+    assert (old.engine.retained_bytes, old.session.detached_bytes, old.app.drain_seconds) == (5 << 20, 6, 9.0)
     assert (new.engine.retained_bytes, new.session.detached_bytes, new.app.drain_seconds) == (1, 2, 3.0)
 
 
