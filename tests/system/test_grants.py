@@ -74,13 +74,18 @@ async def app(url: str, name: str, **grant: Any) -> AsyncIterator[AppClient]:
 
 
 async def test_only_the_methods_of_the_token_can_be_used(url: str, name: str) -> None:
-    """Whatever the parameters are: nothing else is looked at.  The handshake is everybody's."""
+    """Whatever the parameters are: nothing else is looked at.  The handshake and the end are everybody's."""
     allowed = {"methods": ["process/list", "environment/*"]}
     async with client(url, token=token(name, holdfast=allowed)) as talking:
         assert (await talking.call("process/list"))["processes"] == []
         await talking.call("environment/info")
-        for method in set(METHODS) - {"process/list", "environment/info", "environment/status"}:
-            if method in ("initialize", "session/takeOver"):
+        for method in set(METHODS) - {
+            "process/list",
+            "process/find",
+            "environment/info",
+            "environment/status",
+        }:
+            if method in ("initialize", "session/takeOver", "session/close"):
                 continue
             assert await refused(talking, method, {"nonsense": 1}) == forbids("method", method)
         assert (await refused(talking, "no/such"))["code"] == -32601
@@ -97,7 +102,36 @@ async def test_a_star_is_any_run_of_characters(url: str, name: str) -> None:
         await talking.call("process/list")
     async with client(url, token=token(name, holdfast={"methods": ["*/l*t"]})) as talking:
         await talking.call("process/list")
-        assert await refused(talking, "session/close") == forbids("method", "session/close")
+        assert await refused(talking, "process/wait") == forbids("method", "process/wait")
+
+
+async def test_whoever_may_connect_may_close_what_it_opened(url: str, name: str) -> None:
+    """Else the session, and what runs in it, would stay until it expires, and count against a quota."""
+    nothing = token(name, holdfast={"methods": [], "sessions": 1})
+    for _ in range(3):
+        async with client(url, token=nothing) as talking:
+            await talking.call("session/close")
+
+
+async def test_whoever_may_start_may_follow_and_no_more(url: str, name: str) -> None:
+    """A process tells its client what it says; to ask for what was missed is no more than that."""
+    methods = ["process/start"]
+    async with holdfast.connect(url, token=token(name, holdfast={"methods": methods})) as host:
+        done = await host.run(["sh", "-c", "echo hello; exit 3"], capture_output=True)
+        assert (done.stdout, done.returncode) == (b"hello\n", 3)
+    async with client(url, token=token(name, holdfast={"methods": methods})) as talking:
+        await talking.call("process/start", start_params("p", "cat"))
+        await talking.call("process/read", {"processId": "p"})
+        for method in ("process/write", "process/signal", "process/terminate", "process/list"):
+            assert await refused(talking, method, {"processId": "p"}) == forbids("method", method)
+
+
+async def test_whoever_may_open_a_file_may_close_it(url: str, name: str, tmp_path: Path) -> None:
+    (tmp_path / "file").write_text("x")
+    async with client(url, token=token(name, holdfast={"methods": ["fs/open"]})) as talking:
+        await talking.call("fs/open", {"path": (tmp_path / "file").as_uri(), "handleId": "h"})
+        assert await refused(talking, "fs/readBlock", {}) == forbids("method", "fs/readBlock")
+        await talking.call("fs/close", {"handleId": "h"})
 
 
 async def test_methods_of_the_app_dialect_are_the_same(url: str, name: str) -> None:

@@ -7,7 +7,7 @@ from functools import partial
 from typing import Any, Protocol
 
 from holdfast.errors import HoldfastError
-from holdfast.principal import Principal
+from holdfast.principal import Grant, Principal
 from holdfast.protocol.shapes import Shape, Signature
 from holdfast.value import value
 from holdfast.wire.jsonrpc import Envelope, Id, Notification, Response
@@ -130,10 +130,23 @@ class Method:
     """While it waits, whatever the client sends next waits behind it."""
     waits: bool = False
     """May be answered much later; such requests are counted and bounded."""
+    free: bool = False
+    """Every token allows it."""
+    implied_by: tuple[str, ...] = ()
+    """Methods with which a token allows this one, too: it follows or ends what they begin."""
     signature: Signature[Any, Any] | None = None
     """What it takes and answers, for reference pages and schemas; None if it is in none of them."""
     summary: str = ""
     """What it does, in a sentence for reference pages; empty if the first words of its handler say it."""
+
+    def is_granted(self, name: str, grant: Grant) -> bool:
+        """Whether a token allows it: by its name, which is ``name``, or because of another that it allows.
+
+        The handshake, which is of no family, needs no grant: without it a client could not be told anything.
+        """
+        if self.free or not self.family:
+            return True
+        return any(map(grant.allows_method, (name, *self.implied_by)))
 
 
 class Conversation(Protocol):

@@ -227,8 +227,7 @@ class Calls:
             if method is None:
                 raise UnknownMethod(request.method)
             self._stalls.doing = request.method
-            # The handshake needs no grant: without it a client could not be told anything.
-            if self._grant is not None and method.family and not self._grant.allows_method(request.method):
+            if self._grant is not None and not method.is_granted(request.method, self._grant):
                 raise Forbidden("method", request.method)
             call.params = params = method.decode(request.params)
             self.conversation.gate(method)

@@ -57,10 +57,14 @@ def _method(
 
 
 def _file(
-    signature: Signature[P, R], handle: Callable[..., Any], decode: Callable[[Any], Any] | None = None
+    signature: Signature[P, R],
+    handle: Callable[..., Any],
+    decode: Callable[[Any], Any] | None = None,
+    **traits: Any,
 ) -> Method:
     """A row about files: its span has the name of the method."""
-    return _method(signature, in_span(signature.name, handle), "filesystem", decode=decode, waits=True)
+    handle = in_span(signature.name, handle)
+    return _method(signature, handle, "filesystem", decode=decode, waits=True, **traits)
 
 
 def _name(params: Any) -> str:
@@ -74,7 +78,8 @@ _about = partial(_method, family="exec", name_of=_name)
 _ROWS = (
     _method(s.INITIALIZE, initialize, alone=True, waits=True),
     _method(s.TAKE_OVER, take_over, alone=True, waits=True),
-    _method(s.CLOSE_SESSION, close, "session", alone=True, waits=True),
+    # What ends with the session is the client's own, and would stay until the session expires.
+    _method(s.CLOSE_SESSION, close, "session", alone=True, waits=True, free=True),
     _method(s.ENVIRONMENT_INFO, environment_info, "environment info"),
     _method(s.ENVIRONMENT_STATUS, environment_status, "environment status"),
     _method(
@@ -95,12 +100,14 @@ _ROWS = (
         waits=True,
     ),
     _method(p.LIST, list_processes, "exec", waits=True),
-    _method(p.FIND, find, "exec", waits=True),
+    # Its answer is a part of that of the list.
+    _method(p.FIND, find, "exec", waits=True, implied_by=(p.LIST.name,)),
     # Not in any order with its start: a process that has not ended is refused.
     _method(p.REMOVE, remove, "exec"),
-    _about(p.READ, read, waits=True),
-    _about(p.ACK, acknowledge),
-    _about(p.WAIT, wait, waits=True),
+    # Of what a client starts it is told anyway; these find what it missed, and make room for more.
+    _about(p.READ, read, waits=True, implied_by=(START.name,)),
+    _about(p.ACK, acknowledge, implied_by=(START.name, p.READ.name)),
+    _about(p.WAIT, wait, waits=True, implied_by=(START.name, p.READ.name)),
     _about(p.WRITE, write, decode=decode_write, waits=True),
     _about(p.CLOSE_STDIN, close_stdin),
     _about(p.RESIZE, resize),
@@ -119,7 +126,7 @@ _ROWS = (
     _file(f.OPEN_FILE, open_file, located(f.OpenFileParams)),
     _file(f.READ_BLOCK, read_block),
     _file(f.WRITE_BLOCK, write_block, decode_write_block),
-    _file(f.CLOSE_FILE, close_file),
+    _file(f.CLOSE_FILE, close_file, implied_by=(f.OPEN_FILE.name,)),
     _file(f.WATCH_MISSING, watch_missing, decode_watch_missing),
     _method(HTTP_REQUEST, request, "http", decode=decode_http_request, waits=True),
 )
