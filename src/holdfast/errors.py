@@ -425,6 +425,10 @@ class LinkLost(_Reasoned):
         super().__init__(reason)
         self.fault = fault
 
+    def copy(self) -> LinkLost:
+        """Return another error that says the same: one that is raised twice collects both tracebacks."""
+        return LinkLost(self.reason, fault=self.fault)
+
     def __str__(self) -> str:
         return f"the connection is lost: {self.reason}"
 

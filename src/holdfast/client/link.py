@@ -367,9 +367,8 @@ class Link:
 
     @property
     def _lost(self) -> LinkLost:
-        """Return a copy of the error: one that is raised twice would collect both tracebacks."""
         assert self._error is not None
-        return LinkLost(self._error.reason, fault=self._error.fault)
+        return self._error.copy()
 
     # Implements ``channel.MessageListener``.
 

@@ -215,9 +215,7 @@ class RemoteProcess:
             return ProcessLost(self.name, "the server does not know it any more")
         if isinstance(error, ProcessLost):
             return ProcessLost(self.name, error.reason)
-        if isinstance(error, LinkLost):
-            return LinkLost(error.reason, fault=error.fault)
-        return LinkLost(str(error))
+        return error.copy() if isinstance(error, LinkLost) else LinkLost(str(error))
 
     # What is told.
 
