@@ -215,3 +215,16 @@ def test_any_other_command_says_that_what_runs_goes_on() -> None:
             person.expect(f"holdfast: no connection to {url}; what runs there goes on\r\n".encode())
 
             assert person.wait() == 130
+
+
+def test_what_cannot_be_left_is_said_to_end_with_its_session() -> None:
+    with program_at("--durability", "off") as (server, url):
+        command = ("exec", "--reconnect", "1h", "-H", url, "--name", "web", "--", "sh", "-c", SAYER)
+        with person_at(*command) as person:
+            person.expect(b"ready")
+            server.send_signal(signal.SIGTERM)
+            person.expect(b"connection lost, trying again...")
+            person.type(b"\x03")
+            person.expect(f"holdfast: no connection to {url}; web ends there with its session, soon".encode())
+
+            assert person.wait() == 130

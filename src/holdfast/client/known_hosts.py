@@ -172,6 +172,8 @@ def _host(path: str, name: str, entry: Any) -> KnownHost:
 def _change(path: str, name: str, section: str, entry: Mapping[str, str] | None) -> None:
     """Replace the section of a host, which is what ``entry`` says; None removes it."""
     path = os.path.realpath(path)  # A link to it stays one.
+    if os.path.exists(path) and not os.path.isfile(path):
+        raise BadRequest(f"{path} is no file, so no host can be kept in it", field="config")
     os.makedirs(os.path.dirname(path), mode=0o700, exist_ok=True)
     with _locked(os.path.dirname(path)):
         before = _text(path)

@@ -226,12 +226,27 @@ def test_changes_at_once_are_all_kept(path: Path) -> None:
     assert sorted(read(str(path))) == names
 
 
-def test_a_change_that_fails_leaves_nothing_behind(tmp_path: Path) -> None:
-    (tmp_path / "config.toml").mkdir()
-    with pytest.raises(BadRequest, match="Is a directory"):
-        store(str(tmp_path / "config.toml"), BOX)
+def test_what_is_no_file_is_not_replaced_by_one(tmp_path: Path) -> None:
+    """Some name /dev/null to have no configuration; as root it could be replaced."""
+    (tmp_path / "folder").mkdir()
+    os.mkfifo(tmp_path / "pipe")
+    with pytest.raises(BadRequest, match="is no file"):
+        store(str(tmp_path / "folder"), BOX)
+    with pytest.raises(BadRequest, match="is no file"):
+        store(str(tmp_path / "pipe"), BOX)
 
-    assert os.listdir(tmp_path) == ["config.toml"]
+    assert sorted(os.listdir(tmp_path)) == ["folder", "pipe"]
+
+
+def test_a_change_that_fails_leaves_nothing_behind(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def fail(*names: str) -> None:
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr(os, "replace", fail)
+    with pytest.raises(OSError, match="No space"):
+        store(written(path), BOX)
+
+    assert (path.read_text(), os.listdir(path.parent)) == (WRITTEN, ["config.toml"])
 
 
 # Names.
