@@ -100,6 +100,7 @@ class Broken:
     stdin = None
     usage = None
     denials = ()
+    dropped = 0
 
     def __init__(self, *items: Chunk | Exception, end: Outcome | Exception) -> None:
         self._items = list(items)
