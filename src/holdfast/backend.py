@@ -15,7 +15,7 @@ from .value import value
 
 if TYPE_CHECKING:
     from .files import Files
-    from .model import HttpRequest
+    from .web import Http
 
 
 class Watcher(Protocol):
@@ -274,47 +274,6 @@ class ImmediateControls:
 
     async def signal(self: HostedProcess, number: int, *, tree: bool = False) -> None:
         self.signal_now(number, tree=tree)
-
-
-class HttpResponse(Protocol):
-    """The response to an HTTP request: its head is here, its body is still to come."""
-
-    @property
-    def status(self) -> int:
-        """The status of the response; if redirects were followed, of the last one."""
-
-    @property
-    def headers(self) -> Sequence[tuple[str, str]]:
-        """In the order in which they came; names in lower case, without values that are no ASCII text."""
-
-    async def read(self) -> bytes:
-        """The next bytes of the body as they are, without any decoding; nothing at its end.
-
-        Nothing is received ahead of this but what fits into the buffer of a socket.
-        Cancelling ends the response.
-
-        Raises:
-            HttpFailed: The body broke off, or took longer than the request's timeout.
-        """
-
-    async def aclose(self) -> None:
-        """Let go of the response, read or not.  May be called twice."""
-
-
-class Http(Protocol):
-    """Makes HTTP requests from the host."""
-
-    async def request(self, request: HttpRequest) -> HttpResponse:
-        """Make a request and wait for the head of its response, which the caller has to close.
-
-        Needs a task, because of the timeout.  Cancelling leaves no connection behind.
-
-        Raises:
-            BadHeader: A variable is not there, or has nothing that can be sent.
-            BadUrl: The host has no such name as the URL says.
-            HttpFailed: There is no response.
-            LimitReached: As many requests are made as may be, or the headers are too long.
-        """
 
 
 class Backend(Protocol):

@@ -1,13 +1,64 @@
-"""The rules of HTTP requests that need no network: headers and URLs (pure)."""
+"""HTTP requests as far as they need no network: headers, URLs, the interface of whoever makes them (pure)."""
 
 from __future__ import annotations
 
 import re
+from collections.abc import Sequence
 from ipaddress import AddressValueError, IPv4Address, IPv6Address
+from typing import TYPE_CHECKING, Protocol
 from urllib.parse import unquote
 
 from .errors import BadHeader, BadUrl, HeaderFault
 from .model import HttpHeader, is_unicode
+
+if TYPE_CHECKING:
+    from .model import HttpRequest
+
+# The interface.
+
+
+class HttpResponse(Protocol):
+    """The response to an HTTP request: its head is here, its body is still to come."""
+
+    @property
+    def status(self) -> int:
+        """The status of the response; if redirects were followed, of the last one."""
+
+    @property
+    def headers(self) -> Sequence[tuple[str, str]]:
+        """In the order in which they came; names in lower case, without values that are no ASCII text."""
+
+    async def read(self) -> bytes:
+        """The next bytes of the body as they are, without any decoding; nothing at its end.
+
+        Nothing is received ahead of this but what fits into the buffer of a socket.
+        Cancelling ends the response.
+
+        Raises:
+            HttpFailed: The body broke off, or took longer than the request's timeout.
+        """
+
+    async def aclose(self) -> None:
+        """Let go of the response, read or not.  May be called twice."""
+
+
+class Http(Protocol):
+    """Makes HTTP requests from the host."""
+
+    async def request(self, request: HttpRequest) -> HttpResponse:
+        """Make a request and wait for the head of its response, which the caller has to close.
+
+        Needs a task, because of the timeout.  Cancelling leaves no connection behind.
+
+        Raises:
+            BadHeader: A variable is not there, or has nothing that can be sent.
+            BadUrl: The host has no such name as the URL says.
+            HttpFailed: There is no response.
+            LimitReached: As many requests are made as may be, or the headers are too long.
+        """
+
+
+# The rules.
 
 FORBIDDEN_VARIABLES = frozenset(
     (

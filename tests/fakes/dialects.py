@@ -11,7 +11,6 @@ from functools import partial
 from typing import Any, cast
 
 from holdfast.backend import (
-    Http,
     ImmediateControls,
     Ledger,
     Packed,
@@ -37,6 +36,7 @@ from holdfast.model import (
     WriteStatus,
 )
 from holdfast.principal import ANYBODY, Principal
+from holdfast.web import Http
 from holdfast.wire.jsonrpc import Id
 
 HOST = HostInfo(

@@ -44,13 +44,13 @@ from holdfast.value import replace
 from .embedded_process import EmbeddedProcess, listing_of
 
 if TYPE_CHECKING:
-    from holdfast.backend import Http
     from holdfast.files import Files
     from holdfast.host.child import ShimChild
     from holdfast.host.outliving import Holding
     from holdfast.host.sandbox.confinement import Confinement
     from holdfast.host.sandbox.rules import PolicySearch
     from holdfast.sandbox import Guarantees
+    from holdfast.web import Http
 
 _CLOSED = 30.0
 """Seconds for which a kept process can be found after its end, as on a server."""

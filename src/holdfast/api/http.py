@@ -12,7 +12,7 @@ from holdfast.model import HttpHeader, HttpRequest
 from holdfast.web import check_header, is_token, parse_url, scheme_of
 
 if TYPE_CHECKING:
-    from holdfast.backend import Http, HttpResponse
+    from holdfast.web import Http, HttpResponse
 
 Headers = Mapping[str, str] | Iterable[tuple[str, str] | HttpHeader]
 """Headers by name, or in an order; a ``HttpHeader`` can take its value from a variable of the host."""

@@ -9,7 +9,6 @@ from collections.abc import AsyncIterator, Callable
 
 import pytest
 
-from holdfast.backend import HttpResponse
 from holdfast.client.http import RemoteHttp
 from holdfast.client.remote import RemoteBackend
 from holdfast.config import MIB
@@ -22,6 +21,7 @@ from holdfast.errors import (
     OutcomeUnknown,
 )
 from holdfast.model import HttpHeader, HttpRequest
+from holdfast.web import HttpResponse
 from tests.fakes.peer import Message, Peer, Talk, peer
 from tests.fakes.remote import background, far
 from tests.fakes.server import eventually, inside

@@ -14,14 +14,13 @@ from typing import Any
 
 import msgspec
 
-from holdfast.backend import HttpResponse
 from holdfast.config import HttpLimits
 from holdfast.dialects.dialect import Pause, Sequel
 from holdfast.errors import BadRequest, HttpFailed, LimitReached
 from holdfast.model import HttpHeader, HttpRequest, utf8_size
 from holdfast.protocol import base64
 from holdfast.protocol.http import HttpRequestParams, RedirectPolicy, ResponseHeader
-from holdfast.web import check_header, is_token, parse_url, scheme_of
+from holdfast.web import HttpResponse, check_header, is_token, parse_url, scheme_of
 from holdfast.wire.jsonrpc import JsonParts
 
 from .conversation import ExecConversation
