@@ -29,6 +29,7 @@ SECTIONS: dict[str, tuple[str, ...]] = {
         "Kind",
         "LinkFault",
         "Usage",
+        "CurrentUsage",
         "Ended",
         "Limits",
         "Size",

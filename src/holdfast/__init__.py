@@ -33,7 +33,7 @@ if TYPE_CHECKING:
         StillRunning,
         UnknownProcess,
     )
-    from .model import Chunk, Ended, Kind, Limits, Listing, Outcome, Size, Stream, Usage
+    from .model import Chunk, CurrentUsage, Ended, Kind, Limits, Listing, Outcome, Size, Stream, Usage
     from .sandbox import Denial, Sandbox
 
 __version__ = "0.1.0"
@@ -69,7 +69,8 @@ _HOMES = {
         "errors",
     ),
     **dict.fromkeys(
-        ("Chunk", "Ended", "Kind", "Limits", "Listing", "Outcome", "Size", "Stream", "Usage"), "model"
+        ("Chunk", "CurrentUsage", "Ended", "Kind", "Limits", "Listing", "Outcome", "Size", "Stream", "Usage"),
+        "model",
     ),
     **dict.fromkeys(("Denial", "Sandbox"), "sandbox"),
 }
@@ -84,6 +85,7 @@ __all__ = [
     "CommandFailed",
     "CommandTimedOut",
     "Completed",
+    "CurrentUsage",
     "Denial",
     "Ended",
     "Handle",

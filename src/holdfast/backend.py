@@ -15,6 +15,7 @@ from .value import value
 
 if TYPE_CHECKING:
     from .files import Files
+    from .reports import Load
     from .web import Http
 
 
@@ -228,6 +229,16 @@ class HostedProcess(Process, Protocol):
         them, runs or waits for a processor or a disk, did so since this was last asked, or
         cannot be looked at.  It may come after ``forget``.
         """
+
+    def look_at_load(self, tell: Callable[[Load | None, float], None]) -> None:
+        """Find out what its whole tree uses, and how many seconds ago that was seen.
+
+        ``tell`` is called once, also at once; with None if nobody is left of the tree.  Who asks often is
+        told what was seen a moment before: a client decides how large a tree is, and how often it asks.
+        """
+
+    def output_bytes(self) -> int:
+        """How many bytes of output were kept at some time, those that were dropped since included."""
 
     def drain(self) -> None:
         """Read what the pipes hold and tell the watchers at once, whether or not a valve is open.

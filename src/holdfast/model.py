@@ -322,6 +322,26 @@ class ProcessState(StrEnum):
 
 
 @value
+class CurrentUsage:
+    """What a process and everything it has started use at one moment."""
+
+    name: str
+    """What people call it; its identifier, if it has no name."""
+    identifier: str
+    """What no other process is ever called."""
+    cpu_us: int
+    """Processor time in microseconds since it began, that of those who have ended included."""
+    resident_bytes: int
+    """Memory of all of them together; what several of them share counts several times."""
+    processes: int
+    """How many of them there are.  With 0, all have ended and are about to be removed."""
+    output_bytes: int
+    """Bytes of output up to now, of all that was kept at some time."""
+    age: float = 0.0
+    """Seconds since this was seen; who compares two of them subtracts it from the time of the answer."""
+
+
+@value
 class Listing:
     """One line of a list of processes."""
 

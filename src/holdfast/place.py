@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from typing import Protocol
 
 from .backend import Backend, Process
-from .model import Listing, Spec
+from .model import CurrentUsage, Listing, Spec
 from .value import value
 
 
@@ -92,3 +92,10 @@ class Place(Backend, Protocol):
 
     async def list(self) -> Sequence[Listing]:
         """Return the processes that can be found, the oldest first."""
+
+    async def usage(self, names: Sequence[str] | None = None) -> Sequence[CurrentUsage]:
+        """Return what processes that can be found use now; those of which nobody is left are left out.
+
+        Args:
+            names: Of these only: names or whole identifiers.  One that means no process is left out, too.
+        """

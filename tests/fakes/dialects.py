@@ -36,6 +36,7 @@ from holdfast.model import (
     WriteStatus,
 )
 from holdfast.principal import ANYBODY, Principal
+from holdfast.reports import Load
 from holdfast.web import Http
 from holdfast.wire.jsonrpc import Id
 
@@ -153,6 +154,7 @@ class FakeProcess(ImmediateControls):
         """Its limits, and who keeps them."""
         self.next_seq = 1
         self.retained_bytes = 0
+        self.load: Load | None = Load(1, 4096, 30_000)
         self.watcher: Watcher | None = None
         self.valve: Valve | None = None
         self._page = Page([], 1, None, closed=False)
@@ -258,6 +260,12 @@ class FakeProcess(ImmediateControls):
 
     def look_at_holders(self, tell: Callable[[bool], None]) -> None:
         tell(self.at_work)
+
+    def look_at_load(self, tell: Callable[[Load | None, float], None]) -> None:
+        tell(self.load, 0.0)
+
+    def output_bytes(self) -> int:
+        return self.retained_bytes
 
     def drain(self) -> None:
         self.calls.append(("drain",))

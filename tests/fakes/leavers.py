@@ -85,6 +85,7 @@ class Leaver:
             yield "process/wait", {"processId": name, "waitMs": 60_000}
         yield "process/terminate", {"processId": chance.choice(["full", "tty"]), "graceMs": 50}
         yield "process/list", None
+        yield "process/usage", {}
         for number in range(8):
             path = f"file://{folder}/{chance.choice('abc')}"
             mode = chance.choice(["read", "replace"])

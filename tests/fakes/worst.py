@@ -227,6 +227,7 @@ def _exec_ordinary(root: str) -> dict[str, Any]:
         "process/list": None,
         "process/find": {"name": "nobody"},
         "process/remove": name,
+        "process/usage": {"names": ["p"]},
         "process/read": name,
         "process/ack": name,
         "process/wait": name,

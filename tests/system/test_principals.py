@@ -162,6 +162,7 @@ NAMED: dict[str, Callable[[str], Message]] = {
     "process/start": start,
     "process/read": about(processId="NAME", waitMs=1),
     "process/ack": about(processId="NAME", seq=1, release=True),
+    "process/usage": about(names=["NAME"]),
     "process/wait": about(processId="NAME", waitMs=1),
     "process/find": about(name="NAME"),
     "process/restart": about(processId="NAME", newProcessId="other"),

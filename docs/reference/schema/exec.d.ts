@@ -23,6 +23,8 @@ export interface Calls {
   "process/find": { params: FindParams; result: ListedProcess };
   /** Forget a process that has ended, with its output; its identifier and its name are free then. */
   "process/remove": { params: RemoveProcessParams; result: Nothing };
+  /** Return what processes use, with everything they have started: processor time, memory, output. */
+  "process/usage": { params: UsageParams; result: UsageResult };
   /** Return the output of a process, as far as it is kept. */
   "process/read": { params: ReadParams; result: ReadResult };
   /** Acknowledge output, so that a process with a window goes on; has no effect on any other process. */
@@ -395,6 +397,11 @@ export interface RemoveProcessParams {
   processId: string;
 }
 
+export interface UsageParams {
+  /** Of these only: names or identifiers. Null: of all that `process/list` has. */
+  names?: string[] | null;
+}
+
 export interface ReadParams {
   processId: string;
   /** Only chunks with a higher number; null is 0. The others are acknowledged by it. */
@@ -751,6 +758,30 @@ export type Kind = "exit" | "signal" | "timeout" | "idleTimeout" | "oom" | "outp
 
 /** `{}`. */
 export interface Nothing {}
+
+export interface UsageResult {
+  /** As many as fit, without those of whom nobody is left. */
+  processes: ProcessUsage[];
+  /** Told if there are more, which did not fit. */
+  more?: boolean;
+}
+
+/** What a process and everything it has started use. */
+export interface ProcessUsage {
+  processId: string;
+  /** Processor time since it began, that of those who have ended included. */
+  cpuMs: number;
+  /** Memory of all of them together; what several of them share counts several times. */
+  residentBytes: number;
+  /** How many of them there are. */
+  processes: number;
+  /** Bytes of output up to now, of all that was kept at some time. */
+  outputBytes: number;
+  /** How long ago this was seen: who asks often, or about a large tree, is told the same again. */
+  ageMs: number;
+  /** What people call it, if it was given a name. */
+  name?: string;
+}
 
 export interface ReadResult {
   /** What is kept, in order. */

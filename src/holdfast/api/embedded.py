@@ -31,6 +31,7 @@ from holdfast.host.spawn import Spawner
 from holdfast.model import (
     PLAIN,
     Chunk,
+    CurrentUsage,
     EnvironmentPolicy,
     Exit,
     HostInfo,
@@ -39,6 +40,7 @@ from holdfast.model import (
     Stream,
 )
 from holdfast.place import UNNAMED, Naming
+from holdfast.usage import current_usage
 from holdfast.value import replace
 
 from .embedded_process import EmbeddedProcess, listing_of
@@ -312,6 +314,12 @@ class Embedded:
     async def list(self) -> Sequence[Listing]:
         listed = [*self._starting.values(), *(named.listing() for named in self._processes.values())]
         return sorted(listed, key=lambda listing: listing.started)
+
+    async def usage(self, names: Sequence[str] | None = None) -> Sequence[CurrentUsage]:
+        called = self._processes if names is None else [self._aliases.find(name) or name for name in names]
+        known = [self._processes[each] for each in dict.fromkeys(called) if each in self._processes]
+        measured = [(each.name, each.identifier, each.process) for each in known]
+        return [found async for found in current_usage(measured)]
 
     # The end.
 

@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from typing import Unpack
 
     from holdfast.files import Files
+    from holdfast.model import CurrentUsage
     from holdfast.place import Place
     from holdfast.sandbox import Sandbox
 
@@ -351,6 +352,20 @@ class Host:
             StillRunning: It has not ended.
         """
         await (await self.place.find(name)).remove()
+
+    async def usage(self, *names: str) -> Sequence[CurrentUsage]:
+        """Return what processes use now, each together with everything it has started.
+
+        Two of these, some seconds apart, give the share of a processor and the bytes of output per second.
+        A process of which nobody is left has none.
+
+        Args:
+            names: Of these only: names or whole identifiers.  Without any, of all that ``processes`` returns.
+
+        Raises:
+            Unsupported: The server is older than this request.
+        """
+        return await self.place.usage(names or None)
 
     # Commands.
 

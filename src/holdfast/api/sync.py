@@ -25,6 +25,7 @@ if TYPE_CHECKING:
 
     from holdfast import files
     from holdfast.files import DirEntry, FileMetadata, Purpose, Walk, WalkTerms
+    from holdfast.model import CurrentUsage
     from holdfast.sandbox import Sandbox
 
     from . import http as asynchronous_http
@@ -178,6 +179,10 @@ class Host:
     def remove(self, name: str) -> None:
         """Forget a process that has ended, and its output.  See ``holdfast.Host.remove``."""
         self._call(self._host.remove(name))
+
+    def usage(self, *names: str) -> Sequence[CurrentUsage]:
+        """Return what processes use now, with everything they have started.  See ``holdfast.Host.usage``."""
+        return self._call(self._host.usage(*names))
 
     # Commands.
 

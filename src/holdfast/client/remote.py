@@ -38,6 +38,7 @@ from holdfast.protocol.start import (
     StartParams,
     TerminalSize,
 )
+from holdfast.protocol.usage import USAGE, UsageParams, read_usage
 from holdfast.value import replace
 
 from .address import parse
@@ -48,6 +49,8 @@ from .process import RemoteProcess
 from .start import RemoteStart
 
 if TYPE_CHECKING:
+    from holdfast.model import CurrentUsage
+
     from .files import RemoteFiles
     from .http import RemoteHttp
 
@@ -252,6 +255,15 @@ class RemoteBackend:
     async def list(self) -> Sequence[Listing]:
         """The processes of this client, and those that are kept for everybody."""
         return await self._list(events.read_listing)
+
+    async def usage(self, names: Sequence[str] | None = None) -> Sequence[CurrentUsage]:
+        """What those processes use now."""
+        if "processUsage" not in self._link.features:
+            raise Unsupported("the usage of processes that run")
+        params = UsageParams(names=None if names is None else list(names))
+        return await self._link.call(
+            USAGE, params, lambda result: [read_usage(one) for one in result.processes]
+        )
 
     async def _list(self, read: Callable[[ListedProcess], T]) -> Sequence[T]:
         if "list" not in self._link.features:

@@ -25,6 +25,7 @@ from holdfast.model import (
     Usage,
     WriteStatus,
 )
+from holdfast.reports import Load
 from holdfast.sandbox import Denial
 
 from .ring import Budget, Ring, page
@@ -137,6 +138,12 @@ class EndedProcess(ImmediateControls):
 
     def look_at_holders(self, tell: Callable[[bool], None]) -> None:
         tell(False)
+
+    def look_at_load(self, tell: Callable[[Load | None, float], None]) -> None:
+        tell(None, 0.0)
+
+    def output_bytes(self) -> int:
+        return self._ring.total
 
     def drain(self) -> None:
         pass

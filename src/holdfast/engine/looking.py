@@ -17,13 +17,22 @@ from functools import partial
 from typing import TYPE_CHECKING, TypeVar
 
 from holdfast.host.tree import Look, glance
-from holdfast.reports import Ends, Pulse
+from holdfast.reports import Ends, Load, Pulse
 
 if TYPE_CHECKING:
     from .children import Child
     from .workers import Workers
 
 T = TypeVar("T")
+
+LoadTaker = Callable[[Load | None, float], None]
+"""Is given what a tree uses, and how many seconds ago that was seen; None if nobody is left."""
+
+_FRESH = 0.1
+"""Seconds for which a look at what a tree uses is good enough for whoever asks next."""
+
+_SHARE = 20
+"""The same for a tree that is large: so many times what the look has taken."""
 
 _THREADS = 4
 """Looks at once: a large tree takes a second, and others should not have to wait for it."""
@@ -36,6 +45,11 @@ class Looks:
         self._loop = loop
         self._workers: Workers | None = None
         self._closed = False
+
+    @property
+    def now(self) -> float:
+        """The time by the clock of the loop."""
+        return self._loop.time()
 
     @property
     def busy(self) -> int:
@@ -73,13 +87,15 @@ def _tell(look: Look, tell: Callable[[T | None], object], found: T) -> None:
 class Looking:
     """Looks at one tree."""
 
-    __slots__ = ("_asked", "_before", "_child", "_looks", "_signals")
+    __slots__ = ("_asked", "_before", "_child", "_load", "_load_takers", "_looks", "_signals")
 
     def __init__(self, child: Child, looks: Looks) -> None:
         self._child = child
         self._looks = looks
         self._asked: set[Look] = set()
         self._before: Pulse | None = None
+        self._load: tuple[Load, float, float] | None = None
+        self._load_takers: list[LoadTaker] = []
         self._signals: list[int] = []
 
     def ask(self, work: Callable[[Look], T], tell: Callable[[T], object]) -> None:
@@ -102,6 +118,28 @@ class Looking:
             tell(pulse is not None and not pulse.is_quiet_since(before))
 
         self._ask(partial(self._child.pulse, ends), compare)
+
+    def usage(self, tell: LoadTaker) -> None:
+        """Tell what the tree uses.  Whoever asks during a look, or soon after it, is told what it has shown.
+
+        So clients that ask without end take one part in ``_SHARE`` of a thread for each tree, and no more.
+        """
+        if self._load is not None:
+            load, seen, until = self._load
+            if (now := self._looks.now) < until:
+                tell(load, now - seen)
+                return
+        self._load_takers.append(tell)
+        if len(self._load_takers) == 1:
+            self._ask(lambda look: (self._child.load(look), look.took), self._loaded)
+
+    def _loaded(self, found: tuple[Load, float] | None) -> None:
+        takers, self._load_takers = self._load_takers, []
+        if found is not None:
+            now = self._looks.now
+            self._load = found[0], now, now + max(_FRESH, _SHARE * found[1])
+        for tell in takers:
+            tell(None if found is None else found[0], 0.0)
 
     def signal(self, number: int) -> None:
         """Send a signal to everybody, after those that are on their way.

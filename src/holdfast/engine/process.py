@@ -20,7 +20,6 @@ from holdfast.backend import ImmediateControls, Packed, Valve, Watcher
 from holdfast.errors import NoTerminal, StdinFailed
 from holdfast.model import (
     PLAIN,
-    UNLIMITED,
     Cause,
     Chunk,
     Ended,
@@ -41,6 +40,7 @@ from . import life
 from .children import Child
 from .ended import pack
 from .life import FORGOTTEN, Descriptors, Owner, ProcessSnapshot, State, end_of, may_become
+from .measured import MeasuredProcess
 from .output import Output, Outputs
 from .recorder import NO_RECORDER, EngineParts, Recorder
 from .ring import Ring, is_news, page
@@ -50,7 +50,7 @@ from .watchdog import Watchdog
 from .watches import LocalWatch, Waiting, notify, wait_for_one
 
 
-class LocalProcess(ImmediateControls):
+class LocalProcess(MeasuredProcess, ImmediateControls):
     """A process on this host.  Implements ``backend.HostedProcess``."""
 
     __slots__ = (
@@ -341,9 +341,6 @@ class LocalProcess(ImmediateControls):
     def has_leftovers(self) -> bool:
         return self.exit is not None and not self.tree.gone
 
-    def limits_enforced(self) -> dict[str, str]:
-        return {} if self._terms.limits is UNLIMITED else self.tree.enforcers()
-
     @property
     def next_seq(self) -> int:
         return self._seq + 1
@@ -428,17 +425,11 @@ class LocalProcess(ImmediateControls):
             raise NoTerminal
         self.outputs.resize(size)
 
-    def look_at_holders(self, tell: Callable[[bool], None]) -> None:
-        self.tree.pulse(self.outputs, tell)
-
     def drain(self) -> None:
         self.outputs.drain()
 
     def retain(self, limit: int) -> None:
         self._ring.retain(limit)
-
-    def retained(self) -> int:
-        return self._ring.total
 
     def acknowledged(self, seq: int) -> None:
         self.recorder.acknowledged(seq)

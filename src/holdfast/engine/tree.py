@@ -240,6 +240,13 @@ class Tree:
         if not self.gone:
             self._look().ask(lambda look: (self._child.load(look), look.took), lambda found: tell(*found))
 
+    def usage(self, tell: Callable[[Load | None, float], None]) -> None:
+        """Tell what it uses, and how many seconds ago that was seen; None if nobody is left of it."""
+        if self.gone:
+            tell(None, 0.0)
+        else:
+            self._look().usage(tell)
+
     def holders(self, files: Iterable[File], tell: Callable[[Sequence[int]], None]) -> Sequence[int]:
         """Those who hold the other end of one of these files, as far as a glance shows.
 

@@ -29,6 +29,7 @@ FEATURES = [
     "names",
     "outcome",
     "outputLimit",
+    "processUsage",
     "remove",
     "resize",
     "restart",

@@ -31,6 +31,7 @@ from holdfast.protocol.processes import LIST, READ, TERMINATE, WAIT, WRITE
 from holdfast.protocol.session import INITIALIZE, host_info
 from holdfast.protocol.shapes import Signature, reader
 from holdfast.protocol.start import START
+from holdfast.protocol.usage import USAGE, read_usage
 from holdfast.wire import jsonrpc
 from holdfast.wire.jsonrpc import ErrorBody
 
@@ -44,6 +45,7 @@ READERS: tuple[tuple[Signature[Any, Any], Callable[[Any], Any]], ...] = (
     (INITIALIZE, lambda result: host_info(result.environment_info)),
     (START, lambda result: result),
     (LIST, lambda result: [read_listing(each) for each in result.processes]),
+    (USAGE, lambda result: [read_usage(each) for each in result.processes]),
     (READ, read_page),
     (WAIT, read_exit),
     (WRITE, lambda result: result),

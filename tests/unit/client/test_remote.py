@@ -19,7 +19,7 @@ from holdfast.errors import (
     UnknownProcess,
     Unsupported,
 )
-from holdfast.model import EnvironmentPolicy, Inherit, Limits, ProcessTerms, Size, Spec
+from holdfast.model import CurrentUsage, EnvironmentPolicy, Inherit, Limits, ProcessTerms, Size, Spec
 from holdfast.place import Naming
 from holdfast.sandbox import Sandbox
 from tests.fakes.following import Witness, chunk, page, scene
@@ -316,6 +316,34 @@ async def test_a_list_is_what_the_server_says() -> None:
         talk.answer(await talk.hear("process/list"), {"processes": [LISTED]})
 
         assert [(each.name, each.kept, each.started) for each in await listing] == [("k", True, 1.0)]
+
+
+USED = {
+    "processId": "k",
+    "name": "web",
+    "cpuMs": 30,
+    "residentBytes": 4096,
+    "processes": 2,
+    "outputBytes": 7,
+    "ageMs": 50,
+}
+
+
+async def test_what_processes_use_needs_a_server_that_tells_it() -> None:
+    async with peer() as server, far(server, "list") as (backend, _):
+        with pytest.raises(Unsupported, match="usage of processes"):
+            await backend.usage()
+
+
+@pytest.mark.parametrize("names", [None, ["k", "l"]])
+async def test_what_processes_use_is_what_the_server_says(names: list[str] | None) -> None:
+    async with peer() as server, far(server, "processUsage") as (backend, talk):
+        asking = background(backend.usage(names))
+        asked = await talk.hear("process/usage")
+        talk.answer(asked, {"processes": [USED]})
+
+        assert list(await asking) == [CurrentUsage("web", "k", 30_000, 4096, 2, 7, 0.05)]
+        assert asked["params"].get("names") == names
 
 
 async def test_a_list_that_makes_no_sense_is_an_error_of_ours() -> None:

@@ -278,3 +278,63 @@ async def test_a_large_tree_is_never_asked_to_end_on_the_loop(
 
     assert (ended.survivors, process.exit_code) == ((), 128 + signal.SIGTERM)
     assert whole_looks == [("signal", "thread")]
+
+
+class Weighed(Seen):
+    """A child whose tree uses more each time it is looked at, which may wait for the test."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.looks = 0
+
+    def load(self, look: Look | None = None) -> Load:
+        assert self.gate.wait(PATIENCE)
+        self.looks += 1
+        return Load(self.looks, 10 * self.looks, 100 * self.looks)
+
+
+Told = list[tuple[Load | None, float]]
+
+
+async def test_those_who_ask_during_a_look_at_what_is_used_share_it() -> None:
+    """However many clients look on, a tree is looked at once."""
+    child, told = Weighed(), Told()
+    with looking_at(child) as looking:
+        for _ in range(5):
+            looking.usage(lambda load, age: told.append((load, age)))
+        child.gate.set()
+        await eventually(lambda: len(told) == 5)
+
+    assert told == [(Load(1, 10, 100), 0.0)] * 5
+    assert child.looks == 1
+
+
+async def test_a_look_is_good_enough_for_a_moment_and_then_there_is_another(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Who compares two figures is told how old each is."""
+    child, told, now = Weighed(), Told(), 50.0
+    child.gate.set()
+    monkeypatch.setattr(Looks, "now", property(lambda self: now))
+    with looking_at(child) as looking:
+        for count, now in enumerate((50.0, 50.05, 60.0), 1):  # noqa: B007  (the clock of the test)
+            looking.usage(lambda load, age: told.append((load, age)))
+            await eventually(lambda count=count: len(told) == count)  # type: ignore[misc]
+
+    assert told == [
+        (Load(1, 10, 100), 0.0),
+        (Load(1, 10, 100), pytest.approx(0.05)),
+        (Load(2, 20, 200), 0.0),
+    ]
+
+
+async def test_of_a_tree_that_goes_away_during_the_look_nothing_is_told_but_that() -> None:
+    """Its shim may watch over another one by then, whose figures these would be."""
+    child, told = Weighed(), Told()
+    with looking_at(child) as looking:
+        looking.usage(lambda load, age: told.append((load, age)))
+        looking.end()
+        child.gate.set()
+        await eventually(lambda: bool(told))
+
+    assert told == [(None, 0.0)]

@@ -15,6 +15,7 @@ from holdfast.protocol import session as s
 from holdfast.protocol.http import HTTP_REQUEST, HttpBodyDelta
 from holdfast.protocol.shapes import Signature, decoded
 from holdfast.protocol.start import RESTART, START
+from holdfast.protocol.usage import USAGE
 
 from . import files
 from .control import acknowledge, close_stdin, resize, signal, terminate, write
@@ -36,6 +37,7 @@ from .restarting import restart
 from .session import close, environment_info, environment_status, initialize, list_processes, take_over
 from .spans import in_span
 from .starting import start
+from .usage import usage
 
 P = TypeVar("P")
 R = TypeVar("R")
@@ -104,6 +106,7 @@ _ROWS = (
     _method(p.FIND, find, "exec", waits=True, implied_by=(p.LIST.name,)),
     # Not in any order with its start: a process that has not ended is refused.
     _method(p.REMOVE, remove, "exec"),
+    _method(USAGE, usage, "exec", waits=True),
     # Of what a client starts it is told anyway; these find what it missed, and make room for more.
     _about(p.READ, read, waits=True, implied_by=(START.name,)),
     _about(p.ACK, acknowledge, implied_by=(START.name, p.READ.name)),

@@ -30,7 +30,7 @@ _Found = tuple[ProcessScope, Entry | ArchivedEntry | Starting]
 def find(talk: ExecConversation, params: FindParams) -> JsonParts | Coroutine[Any, Any, JsonParts]:
     """Return the process with this name or identifier, or whose identifier alone begins like this."""
     session, text = talk.session, params.name
-    found = _exactly(session, text)
+    found = exactly(session, text)
     if found is not None:
         return listed_one(*found)
     if len(text) < LEAST_PREFIX:
@@ -43,7 +43,7 @@ def find(talk: ExecConversation, params: FindParams) -> JsonParts | Coroutine[An
     return listed_one(*search.result())
 
 
-def _exactly(session: Session, text: str) -> _Found | None:
+def exactly(session: Session, text: str) -> _Found | None:
     """The process that is called so, by its name rather than by its identifier."""
     called = session.tenant.called(session, text)
     if called is not None and is_live(called[1]):

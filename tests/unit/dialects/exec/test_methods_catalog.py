@@ -86,6 +86,7 @@ CALLS: dict[str, Any] = {
     "process/find": {"name": "p"},
     "process/restart": {"processId": "p", "newProcessId": "q"},
     "process/remove": READ,
+    "process/usage": {"names": ["p"]},
     "process/read": READ,
     "process/ack": {"processId": "p", "seq": 1, "release": True},
     "process/wait": READ,
