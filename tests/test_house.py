@@ -44,6 +44,7 @@ TASK_OWNERS = {
     f"{PACKAGE}/api/thread.py",
     f"{PACKAGE}/cli/follow.py",
     f"{PACKAGE}/cli/spool.py",
+    f"{PACKAGE}/cli/top.py",
 }
 
 # Between two awaits nobody else runs, so most code needs no lock.  These modules share something with a

@@ -40,6 +40,7 @@ def perform(
     *,
     embedded: bool = False,
     parting: Callable[[], str] | None = None,
+    on_connection_change: Callable[[bool], None] | None = None,
 ) -> int:
     """Run ``work`` with a host, in an event loop of its own; return the exit code.
 
@@ -48,6 +49,7 @@ def perform(
     Args:
         embedded: Run processes in this process if there is no URL.
         parting: Returns what a user is told who ends the work with ^C.
+        on_connection_change: Told of a lost connection instead of the user; see ``connect``.
 
     Raises:
         Failure: There is no server, or an error of the library ended the work.
@@ -61,7 +63,9 @@ def perform(
         )
     open_standard_files()
     arguments.connection = connection = ConnectionState(url_of(arguments))
-    if is_terminal(2) and not getattr(arguments, "quiet", False):
+    if on_connection_change is not None:
+        connection.listen(on_connection_change)
+    elif is_terminal(2) and not getattr(arguments, "quiet", False):
         connection.listen(ConnectionNotice(2).on_connection_change)
     try:
         return asyncio.run(_with_host(url, token, arguments.reconnect, work, connection))

@@ -36,6 +36,10 @@ class Verb(Enum):
     REDRAW = "redraw"
 
 
+_VERBS = {"enter": Verb.ATTACH, "a": Verb.ATTACH, "l": Verb.LOG, "k": Verb.END}
+"""What keys ask for that are about the process that is chosen."""
+
+
 @value
 class Wish:
     """What a person wants to be done."""
@@ -43,6 +47,8 @@ class Wish:
     verb: Verb
     identifier: str = ""
     """The process, if it is about one."""
+    name: str = ""
+    """What it is called, to be shown."""
 
 
 class Style(Enum):
@@ -92,7 +98,7 @@ class View:
         self._first = 0
         self._page = 1
         self._typing: str | None = None  # The words before, while others are typed.
-        self._asking: str | None = None  # The process whose end is to be confirmed.
+        self._asking: Wish | None = None  # The end that is to be confirmed.
 
     def update(self, rows: Sequence[ProcessRow]) -> None:
         """Take the rows of another sample."""
@@ -121,8 +127,8 @@ class View:
         if key == "interrupt":
             return Wish(Verb.INTERRUPT)
         if self._asking is not None:
-            identifier, self._asking = self._asking, None
-            return Wish(Verb.END, identifier) if key in ("y", "Y") else None
+            wish, self._asking = self._asking, None
+            return wish if key in ("y", "Y") else None
         if self._typing is not None:
             self._type(key)
             return None
@@ -159,11 +165,11 @@ class View:
             return Wish(Verb.REDRAW)
         elif key in ("s", "r", "e", "/", "escape"):
             self._change(key)
-        elif key in ("enter", "a", "l", "k") and self._chosen is not None:
-            if key == "k":
-                self._asking = self._chosen
-            else:
-                return Wish(Verb.LOG if key == "l" else Verb.ATTACH, self._chosen)
+        elif key in _VERBS and self._chosen is not None:
+            wish = Wish(_VERBS[key], self._chosen, self._shown[self._place()].name)
+            if wish.verb is not Verb.END:
+                return wish
+            self._asking = wish
         return None
 
     def _change(self, key: str) -> None:
@@ -223,7 +229,7 @@ class View:
 
     def _last(self, cols: int) -> Line:
         if self._asking is not None:
-            name = next((row.name for row in self._shown if row.listing.identifier == self._asking), "it")
+            name = self._asking.name
             question = f"end {name} and everything it has started? (y/n)"
             # The name may be long, the question must be whole.
             if len(question) > cols:

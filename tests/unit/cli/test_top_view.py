@@ -75,7 +75,7 @@ def test_the_choice_goes_to_the_next_when_its_process_is_gone() -> None:
 
 @pytest.mark.parametrize(("key", "verb"), [("enter", Verb.ATTACH), ("a", Verb.ATTACH), ("l", Verb.LOG)])
 def test_what_others_do_is_asked_for_with_the_identifier(key: str, verb: Verb) -> None:
-    assert press(view_of(*ABC), "down", key) == Wish(verb, "id-b")
+    assert press(view_of(*ABC), "down", key) == Wish(verb, "id-b", "b")
 
 
 def test_without_a_row_nothing_can_be_asked_for() -> None:
@@ -92,7 +92,7 @@ def test_a_process_is_ended_only_when_that_is_confirmed() -> None:
     question = texts(view)[-1]
     confirmed = press(view, "y")
 
-    assert (asked, confirmed) == (None, Wish(Verb.END, "id-a"))
+    assert (asked, confirmed) == (None, Wish(Verb.END, "id-a", "a"))
     assert question == "end a and everything it has started? (y/n)"
 
 
@@ -112,7 +112,7 @@ def test_the_process_that_was_asked_about_is_ended_even_if_the_table_has_changed
 
     view.update([row("c", 9.0), row("b", 8.0)])
 
-    assert press(view, "y") == Wish(Verb.END, "id-a")
+    assert press(view, "y") == Wish(Verb.END, "id-a", "a")
 
 
 def test_words_are_typed_and_taken_away_again() -> None:
