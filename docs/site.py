@@ -1,4 +1,4 @@
-"""What MkDocs is told besides ``mkdocs.yml``: pages outside of ``docs``, and links to them.
+"""What MkDocs is told besides ``mkdocs.yml``: pages outside of ``docs``, links to them, the colours of code.
 
 The README and its neighbours stay where people look for them.  In the site they are
 below ``project/``; links from and to them are turned, so that both readers of files
@@ -33,12 +33,16 @@ PROJECT = {
 
 BACK = {page: path for path, page in PROJECT.items()}
 
+CODE_STYLES = {"light": "xcode", "dark": "github-dark"}
+"""What Pygments calls the colours of code, by the mode of the page, on whose ground they can be read."""
+
 LINK = re.compile(r"(\[[^\]]*\]\()([^)\s#]+)((?:#[^)\s]*)?\))")
 FENCE = re.compile(r"(^```.*?^```$)", re.DOTALL | re.MULTILINE)
 
 
 def on_config(config: MkDocsConfig) -> MkDocsConfig:
-    """Fill in the parts of the navigation that are lists of files."""
+    """Fill in the parts of the navigation that are lists of files, and choose the names of anchors."""
+    config.mdx_configs.setdefault("toc", {})["slugify"] = anchor
     folders = {
         "decisions/": sorted(path.relative_to(DOCS).as_posix() for path in DOCS.glob("decisions/*.md")),
         "project/": [page for page in PROJECT.values() if page.endswith(".md")],
@@ -51,13 +55,53 @@ def on_config(config: MkDocsConfig) -> MkDocsConfig:
     return config
 
 
+def anchor(title: str, separator: str) -> str:
+    """Return the name of a heading's anchor: that of GitHub, unless it begins with a digit.
+
+    A script of the theme looks for anchors with a selector, in which such a name is an error that stops the
+    script, and with it the keys of the site.
+    """
+    from markdown.extensions.toc import slugify  # type: ignore[import-untyped]
+
+    name: str = slugify(title, separator)
+    return f"n{name}" if name[:1].isdigit() else name
+
+
 def on_files(files: Files, config: MkDocsConfig) -> Files:
-    """Add the pages from outside."""
+    """Add the pages from outside, and the colours of code."""
     from mkdocs.structure.files import File
+    from pygments.formatters import HtmlFormatter  # type: ignore[import-untyped]
+    from pygments.styles import get_style_by_name  # type: ignore[import-untyped]
+
+    for mode, style in CODE_STYLES.items():
+        rules = HtmlFormatter(style=get_style_by_name(style)).get_style_defs(".codehilite")
+        files.append(File.generated(config, f"code-{mode}.css", content=rules))
 
     for path, page in PROJECT.items():
         files.append(File.generated(config, page, abs_src_path=str(ROOT / path)))
     return files
+
+
+def on_post_page(output: str, page: Page, config: MkDocsConfig) -> str:
+    """Link the colours of code where the theme expects those of a script that is not used here.
+
+    Its switch between light and dark turns one of the two links off.
+    """
+    up = "../" * page.url.count("/")
+    return with_code_styles(output, up)
+
+
+def on_post_template(output: str, template_name: str, config: MkDocsConfig) -> str:
+    """The same for pages that are no documents."""
+    return with_code_styles(output, "/") if template_name.endswith(".html") else output
+
+
+def with_code_styles(output: str, root: str) -> str:
+    """Add the links to a page; ``root`` leads to the first page of the site."""
+    links = "".join(
+        f'<link id="hljs-{mode}" rel="stylesheet" href="{root}code-{mode}.css">' for mode in CODE_STYLES
+    )
+    return output.replace("</head>", f"{links}</head>", 1)
 
 
 def on_page_markdown(markdown: str, page: Page, config: MkDocsConfig, files: Files) -> str:

@@ -15,6 +15,7 @@ import msgspec
 import pytest
 
 from docs.bounds import BOUNDS
+from docs.site import anchor
 from holdfast.cli.serve_options import limit_names
 from holdfast.dialects.exec.explain import explain
 from holdfast.dialects.exec.methods import ABSENT, METHODS
@@ -85,6 +86,22 @@ def test_the_site_can_be_built_and_needs_no_other_host(tmp_path: Path) -> None:
     assert len(pages) > 50
     assert [page.name for page in pages if loaded.search(page.read_text(encoding="utf-8"))] == []
     assert list(tmp_path.rglob("*.py")) == []
+    # Code has other colours on a dark page: those of a light one cannot be read there.
+    texts = {page: page.read_text(encoding="utf-8") for page in pages if page.name != "404.html"}
+    for mode in ("light", "dark"):
+        link = re.compile(rf'id="hljs-{mode}" rel="stylesheet" href="([^"]+)"')
+        linked = {page: link.findall(text) for page, text in texts.items()}
+        assert [page.name for page, found in linked.items() if len(found) != 1] == []
+        assert all((page.parent / found[0]).is_file() for page, found in linked.items())
+    assert [page.name for page, text in texts.items() if re.search(r'<span style="', text)] == []
+
+
+@pytest.mark.parametrize(
+    ("title", "name"), [("How it compares", "how-it-compares"), ("1. A first server", "n1-a-first-server")]
+)
+def test_an_anchor_is_one_that_a_selector_can_name(title: str, name: str) -> None:
+    """A script of the theme looks for anchors with a selector, and stops at one that begins with a digit."""
+    assert anchor(title, "-") == name
 
 
 @pytest.mark.slow
@@ -99,7 +116,7 @@ def test_the_site_can_be_built_and_needs_no_other_host(tmp_path: Path) -> None:
 )
 def test_the_site_is_not_built_with_a_dead_link(text: str, complaint: str, tmp_path: Path) -> None:
     """If warnings stopped being errors, nobody would notice."""
-    for name in ("mkdocs.yml", "README.md", "SECURITY.md", "docs/site.py"):
+    for name in ("mkdocs.yml", "README.md", "SECURITY.md", "docs/site.py", "docs/site.css"):
         (tmp_path / name).parent.mkdir(exist_ok=True)
         shutil.copy(ROOT / name, tmp_path / name)
     for name in ("ARCHITECTURE.md", "CONTRIBUTING.md", "CHANGELOG.md", "LICENSE", "bench/README.md"):
