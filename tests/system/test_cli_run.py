@@ -242,7 +242,7 @@ def test_json_has_each_piece_and_the_end(command: list[str]) -> None:
     lines = [json.loads(line) for line in done.stdout.splitlines()]
     data = b"".join(base64.b64decode(line["data"]) for line in lines[:-1])
     assert (done.returncode, data) == (4, b"out\n")
-    assert lines[-1].keys() == {"name", "exitCode", "outcome", "usage"}
+    assert lines[-1].keys() == {"name", "exitCode", "outcome", "usage", "denials", "droppedBytes"}
     assert lines[-1]["exitCode"] == 4
     assert lines[-1]["outcome"]["kind"] == "exit"
 
