@@ -270,7 +270,7 @@ def error_table(names: list[str]) -> str:
     for name in [*names, *(name for name in others if not name.startswith("_"))]:
         home = holdfast if name in names else errors
         cls = getattr(home, name)
-        bases = ", ".join(f"`{base.__name__}`" for base in public(cls.__bases__))
+        bases = ", ".join(dict.fromkeys(f"`{base.__name__}`" for base in public(cls.__bases__)))
         rows.append((name, f"`{home.__name__}`", bases, sentence(cls.__doc__), ", ".join(facts(cls))))
     return table(("error", "in", "is a", "when", "attributes"), rows)
 

@@ -10,6 +10,7 @@ Codes and wire texts belong to the dialects, which translate with ``explain``.
 
 from __future__ import annotations
 
+import errno
 import os
 from enum import Enum
 from typing import TYPE_CHECKING
@@ -17,6 +18,9 @@ from typing import TYPE_CHECKING
 from . import old_names
 from .value import value
 from .wording import counted
+
+if TYPE_CHECKING:
+    from typing import Self
 
 
 class HoldfastError(Exception):
@@ -265,39 +269,94 @@ class SignalFailed(_Reasoned):
         return f"signal not delivered: {self.reason}"
 
 
-class FileFailed(HoldfastError):
-    """The system would not do something with a file."""
+class _OfFile(HoldfastError, OSError):
+    """An error about a file.  It is an ``OSError``, so that programs written for ``open`` can handle it.
 
-    def __init__(self, number: int) -> None:
-        super().__init__(number)
-        self.number = number
-        """The system's error number."""
+    It has the system's number as ``errno``, the words for it as ``strerror`` and the path as ``filename``,
+    which is None until somebody who knows it puts it there.
+    """
+
+    number: int
+
+    def __new__(cls, *facts: object, **named: object) -> Self:
+        # ``OSError`` takes its members here, and would take our facts for them.
+        return super().__new__(cls)
+
+    def _know(self, number: int, *facts: object) -> None:
+        self.args = facts  # ``OSError`` has not taken them.
+        self.number = self.errno = number
+        self.strerror = os.strerror(number)
+        self.filename: str | None = None
+
+    def __reduce__(self) -> tuple[object, ...]:
+        # By the facts that were given; ``OSError`` would give its members.
+        kind = FileFailed if isinstance(self, FileFailed) else type(self)
+        return kind, self.args, {"filename": self.filename}
+
+
+class FileFailed(_OfFile):
+    """The system would not do something with a file.
+
+    It is a ``FileNotFoundError``, ``PermissionError`` or whatever else Python has for the number, too.
+    """
+
+    def __new__(cls, number: int, path: str = "") -> FileFailed:
+        return super().__new__(_FAILURES.get(number, cls))
+
+    def __init__(self, number: int, path: str = "") -> None:
+        super().__init__()
+        self._know(number, *((number, path) if path else (number,)))
+        self.filename = path or None
+        self.path = path
+        """What it is about, if that is not the path of the request; else empty."""
 
     def __str__(self) -> str:
-        return f"{os.strerror(self.number)} (os error {self.number})"
+        words = f"{os.strerror(self.number)} (os error {self.number})"
+        return f"{words}: {self.filename!r}" if self.filename else words
 
 
-class FileRefused(_Reasoned, Refused):
+_FAILURES = {
+    number: type(kind.__name__, (FileFailed, kind), {"__module__": __name__, "__doc__": kind.__doc__})
+    for kind, numbers in (
+        (FileNotFoundError, (errno.ENOENT,)),
+        (FileExistsError, (errno.EEXIST,)),
+        (PermissionError, (errno.EACCES, errno.EPERM)),
+        (IsADirectoryError, (errno.EISDIR,)),
+        (NotADirectoryError, (errno.ENOTDIR,)),
+    )
+    for number in numbers
+}
+"""The classes of Python for what goes wrong with paths.  The others, such as ``TimeoutError``, would be
+taken for something that happened to the connection."""
+
+
+class FileRefused(_OfFile, _Reasoned, Refused):
     """The request does not fit what is at the path, such as reading a directory as a file."""
 
     def __init__(self, reason: str, *, bound: str = "") -> None:
         super().__init__(reason)
         self.bound = bound
+        self._know(errno.EINVAL, reason)
 
 
-class FileUnsupported(_Reasoned):
+class FileUnsupported(_OfFile, _Reasoned):
     """A combination of options that files do not support."""
 
+    def __init__(self, reason: str) -> None:
+        super().__init__(reason)
+        self._know(errno.EOPNOTSUPP, reason)
 
-class TooManyEntries(HoldfastError):
+
+class TooManyEntries(_OfFile):
     """A directory has more entries than one answer may list."""
 
     bound = "file.entries"
 
     def __init__(self, count: int, limit: int) -> None:
-        super().__init__(count, limit)
+        super().__init__()
         self.count = count
         self.limit = limit
+        self._know(errno.EOVERFLOW, count, limit)
 
     def __str__(self) -> str:
         return f"a directory with {self.count} entries, more than {self.limit}"

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import errno
+import os
 import pickle
 
 import pytest
@@ -74,7 +76,7 @@ SENTENCES = [
     (StdinFailed(), "the process is being terminated and takes no input"),
     (NoTerminal(), "the process has no terminal"),
     (SignalFailed("why"), "signal not delivered: why"),
-    (FileFailed(13), "Permission denied (os error 13)"),
+    (FileFailed(5), "Input/output error (os error 5)"),
     (FileRefused("path is not a regular file"), "path is not a regular file"),
     (FileUnsupported("not that"), "not that"),
     (TooManyEntries(7, 5), "a directory with 7 entries, more than 5"),
@@ -109,7 +111,7 @@ def test_every_error_has_its_sentence_here() -> None:
         for value in vars(errors).values()
         if isinstance(value, type) and issubclass(value, HoldfastError)
     }
-    abstract = {HoldfastError, Refused, errors._Named, errors._Reasoned}
+    abstract = {HoldfastError, Refused, errors._Named, errors._Reasoned, errors._OfFile}
 
     assert defined - abstract == {type(error) for error, _ in SENTENCES}
 
@@ -154,6 +156,59 @@ def test_facts_that_nobody_gave_are_absent() -> None:
     error = SpawnFailed(Fault.DIRECTORY, "/x", "gone")
 
     assert (error.number, error.terminal, error.search, BadRequest("x").field) == (None, False, None, None)
+
+
+@pytest.mark.parametrize(
+    ("number", "kind"),
+    [
+        (errno.ENOENT, FileNotFoundError),
+        (errno.EEXIST, FileExistsError),
+        (errno.EACCES, PermissionError),
+        (errno.EPERM, PermissionError),
+        (errno.EISDIR, IsADirectoryError),
+        (errno.ENOTDIR, NotADirectoryError),
+        (errno.ENOSPC, OSError),
+    ],
+)
+def test_what_the_system_would_not_do_is_the_error_that_python_has_for_it(
+    number: int, kind: type[OSError]
+) -> None:
+    """A program that was written for files of its own host handles those of another one."""
+    with pytest.raises(kind) as caught:
+        raise FileFailed(number)
+
+    error = caught.value
+    assert isinstance(error, FileFailed)
+    assert (error.errno, error.number, error.strerror) == (number, number, os.strerror(number))
+    assert (error.filename, error.path) == (None, "")
+
+
+def test_a_file_error_names_its_path_once_somebody_knows_it() -> None:
+    asked, told = FileFailed(errno.ENOENT), FileFailed(errno.ENOENT, "/there")
+    asked.filename = "/here"
+
+    assert str(asked) == "No such file or directory (os error 2): '/here'"
+    assert (asked.path, told.path, told.filename) == ("", "/there", "/there")
+
+
+def test_what_is_refused_about_a_file_is_an_error_of_the_system_too() -> None:
+    errors: list[OSError] = [FileRefused("why"), FileUnsupported("how"), TooManyEntries(7, 5)]
+
+    assert [error.errno for error in errors] == [
+        errno.EINVAL,
+        errno.EOPNOTSUPP,
+        errno.EOVERFLOW,
+    ]
+
+
+@pytest.mark.parametrize(
+    "error", [FileFailed(errno.ENOENT), FileFailed(5, "/x"), FileRefused("why"), TooManyEntries(7, 5)]
+)
+def test_a_file_error_survives_pickling(error: OSError) -> None:
+    error.filename = "/x"
+    copy = pickle.loads(pickle.dumps(error))  # noqa: S301  (our own bytes)
+
+    assert (type(copy), str(copy), copy.errno, copy.filename) == (type(error), str(error), error.errno, "/x")
 
 
 def test_a_simple_error_survives_pickling() -> None:

@@ -12,7 +12,7 @@ from functools import partial
 from typing import TypeVar
 
 from holdfast.config import FileLimits, SandboxLimits
-from holdfast.errors import FileFailed, Forbidden
+from holdfast.errors import FileFailed, Forbidden, HoldfastError
 from holdfast.files import DirEntry, FileMetadata, OpenFile, Purpose, Walk, WalkTerms, watch_callback
 from holdfast.host.files import content, making, trees
 from holdfast.host.files import watch as watch_plans
@@ -357,6 +357,8 @@ async def run(
     """The result of something that the system may not want to do."""
     try:
         return await workers.run(work, undo=undo, over=over)
+    except HoldfastError:
+        raise  # Some of them are errors of the system, too.
     except OSError as error:
         raise FileFailed(error.errno or 0) from error
 

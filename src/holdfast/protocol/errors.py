@@ -112,7 +112,7 @@ _FACTS: dict[type[e.HoldfastError], tuple[_Fact, ...]] = {
     e.HostUnfit: (_REASON,),
     e.StdinFailed: (),
     e.SignalFailed: (_REASON,),
-    e.FileFailed: (_Fact("number", _errno, wire="errno"),),
+    e.FileFailed: (_Fact("number", _errno, wire="errno"), _Fact("path", absent="")),
     e.FileRefused: (_REASON,),
     e.FileUnsupported: (_REASON,),
     e.TooManyEntries: (_Fact("count", _integer), _Fact("limit", _integer)),
