@@ -52,6 +52,7 @@ TASK_OWNERS = {
 LOCK_OWNERS = {
     f"{PACKAGE}/api/sync.py",
     f"{PACKAGE}/dialects/exec/conversation.py",
+    f"{PACKAGE}/engine/file_trees.py",
     f"{PACKAGE}/engine/workers.py",
     f"{PACKAGE}/host/sandbox/bubblewrap.py",
     f"{PACKAGE}/host/sandbox/confinement.py",

@@ -36,6 +36,8 @@ class FileMetadata:
     """Nanoseconds since 1970; 0 if the file system does not tell."""
     modified: int
     """When it was last changed."""
+    permissions: int | None = None
+    """The permission bits, such as 0o644; None if the server does not tell them."""
 
 
 @record
@@ -45,6 +47,8 @@ class DirEntry:
     name: str
     directory: bool
     file: bool
+    link: bool = False
+    """Whether the name itself is a symbolic link; False if the server does not tell."""
 
 
 @value
@@ -146,9 +150,19 @@ class Files(Protocol):
         """A regular file: its bytes, or, if there are more than ``at_once``, the open file."""
 
     async def write(
-        self, path: str, data: bytes, *, follow: bool = True, sandbox: Sandbox | None = None
+        self,
+        path: str,
+        data: bytes,
+        *,
+        follow: bool = True,
+        permissions: int | None = None,
+        sandbox: Sandbox | None = None,
     ) -> None:
-        """Make a file of these bytes, or put them into the one that is there."""
+        """Make a file of these bytes, or put them into the one that is there.
+
+        ``permissions`` are the permission bits of a file that is made, as far as the server can set them; by
+        default its umask decides.
+        """
 
     async def make_directory(
         self, path: str, *, recursive: bool, follow: bool = True, sandbox: Sandbox | None = None
@@ -162,8 +176,13 @@ class Files(Protocol):
     async def canonical(self, path: str, *, sandbox: Sandbox | None = None) -> str:
         """The path of something that is there, without symbolic links."""
 
-    async def list(self, path: str, *, sandbox: Sandbox | None = None) -> Sequence[DirEntry]:
-        """List a directory, in its own order; links that lead nowhere are left out.
+    async def list(
+        self, path: str, *, dangling: bool = True, sandbox: Sandbox | None = None
+    ) -> Sequence[DirEntry]:
+        """List a directory, in its own order.
+
+        With ``dangling``, links that lead nowhere, or to where the sandbox does not look, are listed, too, as
+        neither file nor directory; a server that does not know this leaves them out.
 
         Raises:
             TooManyEntries: There are more than can be told.
@@ -188,8 +207,44 @@ class Files(Protocol):
     ) -> None:
         """Copy a file with its mode, a link as it is, or a directory with all that is in it."""
 
-    async def open(self, path: str, purpose: Purpose, *, sandbox: Sandbox | None = None) -> OpenFile:
-        """A regular file, to be used piece by piece."""
+    async def rename(self, source: str, destination: str, *, sandbox: Sandbox | None = None) -> None:
+        """Give something another path on the same file system; a file that has it is replaced.
+
+        Raises:
+            Unsupported: The server cannot do it.
+        """
+
+    async def open(
+        self,
+        path: str,
+        purpose: Purpose,
+        *,
+        permissions: int | None = None,
+        sandbox: Sandbox | None = None,
+    ) -> OpenFile:
+        """A regular file, to be used piece by piece; ``permissions`` are as with ``write``."""
+
+    async def archive(self, path: str, *, sandbox: Sandbox | None = None) -> OpenFile:
+        """A directory and all below it as one tar archive, to be read from its beginning to its end.
+
+        Links are packed as links.  What is neither file, directory nor link is left out.
+
+        Raises:
+            Unsupported: The server cannot do it.
+        """
+
+    async def extract(
+        self, path: str, *, outside_links: bool = False, sandbox: Sandbox | None = None
+    ) -> OpenFile:
+        """Somewhere to write a tar archive to, from its beginning to its end; it is unpacked below ``path``.
+
+        A member that is not simply a file, a directory or a link below ``path`` is refused, when it arrives.
+        So is a link that leads out of the tree, unless ``outside_links`` allows it.  Files and links that are
+        in the way are replaced.  When the last byte is written, everything is there.
+
+        Raises:
+            Unsupported: The server cannot do it.
+        """
 
     async def watch_missing(
         self, missing: Sequence[str], present: str | None, on_change: Callable[[], None]

@@ -105,6 +105,7 @@ async def test_links_are_followed_or_refused(backend: Backend, tmp_path: Path) -
 async def test_what_is_known_of_a_file(backend: Backend, tmp_path: Path) -> None:
     path = tmp_path / ODD
     path.write_bytes(b"12345")
+    path.chmod(0o640)
     os.utime(path, ns=(0, 1_700_000_000_123_000_000))
     (tmp_path / "link").symlink_to(path)
 
@@ -115,7 +116,13 @@ async def test_what_is_known_of_a_file(backend: Backend, tmp_path: Path) -> None
     assert found.modified == 1_700_000_000_123_000_000
     assert found.created > found.modified or found.created == 0
     assert through == FileMetadata(
-        directory=False, file=True, link=True, size=5, created=found.created, modified=found.modified
+        directory=False,
+        file=True,
+        link=True,
+        size=5,
+        created=found.created,
+        modified=found.modified,
+        permissions=0o640,
     )
     assert (await backend.files.metadata(str(tmp_path))).directory
     assert await number_of(backend.files.metadata(f"{path}x")) == errno.ENOENT
@@ -146,7 +153,7 @@ async def test_a_directory_is_listed_with_exact_names(backend: Backend, tmp_path
     (tmp_path / "☃").mkdir()
     (tmp_path / "nowhere").symlink_to("gone")
 
-    found = await backend.files.list(str(tmp_path))
+    found = await backend.files.list(str(tmp_path), dangling=False)
 
     assert sorted(found, key=lambda entry: entry.name) == [
         DirEntry(ODD, directory=False, file=True),
@@ -155,6 +162,82 @@ async def test_a_directory_is_listed_with_exact_names(backend: Backend, tmp_path
     for entry in found:
         await backend.files.metadata(f"{tmp_path}/{entry.name}")
     assert await number_of(backend.files.list(f"{tmp_path}/{ODD}")) == errno.ENOTDIR
+
+
+async def test_links_are_listed_wherever_they_lead(backend: Backend, tmp_path: Path) -> None:
+    """Whoever cleans up a directory has to know of them."""
+    (tmp_path / "file").touch()
+    for name, target in (("nowhere", "gone"), ("loop", "loop"), ("there", "file"), (ODD, ".")):
+        (tmp_path / name).symlink_to(target)
+
+    found = await backend.files.list(str(tmp_path))
+
+    assert sorted(found, key=lambda entry: entry.name) == [
+        DirEntry("file", directory=False, file=True),
+        DirEntry("loop", directory=False, file=False, link=True),
+        DirEntry("nowhere", directory=False, file=False, link=True),
+        DirEntry(ODD, directory=True, file=False, link=True),
+        DirEntry("there", directory=False, file=True, link=True),
+    ]
+
+
+async def test_a_new_file_gets_its_permissions_whatever_the_umask(backend: Backend, tmp_path: Path) -> None:
+    """A script stays one, and a secret stays one."""
+    script, secret = tmp_path / "script", tmp_path / "secret"
+
+    await backend.files.write(str(script), b"#!", permissions=0o777)
+    file = await backend.files.open(str(secret), Purpose.REPLACE, permissions=0o600)
+    file.close()
+    await backend.files.write(str(script), b"#!", permissions=0o600)
+
+    assert (await backend.files.metadata(str(secret))).permissions == 0o600
+    assert (await backend.files.metadata(str(script))).permissions == 0o777
+    assert [path.stat().st_mode & 0o7777 for path in (script, secret)] == [0o777, 0o600]
+
+
+async def test_something_gets_another_path(backend: Backend, tmp_path: Path) -> None:
+    rename = backend.files.rename
+    (tmp_path / "dir").mkdir()
+    (tmp_path / "dir" / ODD).write_bytes(b"x")
+    (tmp_path / "old").write_bytes(b"old")
+    (tmp_path / "link").symlink_to("old")
+
+    await rename(f"{tmp_path}/dir/{ODD}", f"{tmp_path}/old")
+    await rename(f"{tmp_path}/link", f"{tmp_path}/dir/link")
+    await rename(f"{tmp_path}/dir", f"{tmp_path}/other")
+
+    assert (tmp_path / "old").read_bytes() == b"x"
+    assert os.readlink(tmp_path / "other" / "link") == "old"
+    assert await number_of(rename(f"{tmp_path}/gone", f"{tmp_path}/x")) == errno.ENOENT
+    assert await number_of(rename(f"{tmp_path}/old", f"{tmp_path}/other")) == errno.EISDIR
+
+
+async def test_a_sandbox_keeps_things_where_they_are(backend: Backend, tmp_path: Path) -> None:
+    """Neither out of a place that can only be read nor into one, nor a directory with such a place in it."""
+    for name in ("in/kept", "in/free", "out"):
+        (tmp_path / name).mkdir(parents=True)
+    (tmp_path / "in/kept/file").touch()
+    sandbox = Sandbox(
+        (
+            SandboxEntry("/", Access.READ),
+            SandboxEntry(f"{tmp_path}/in", Access.WRITE),
+            SandboxEntry(f"{tmp_path}/in/kept", Access.READ),
+        ),
+        network=True,
+        cwd="/",
+    )
+
+    for source, target in (
+        ("in/kept", "in/moved"),
+        ("in/kept/file", "in/file"),
+        ("in", "moved"),
+        ("in/free", "out/free"),
+        ("out", "in/out"),
+        ("in/free", "in/kept"),
+    ):
+        moving = backend.files.rename(f"{tmp_path}/{source}", f"{tmp_path}/{target}", sandbox=sandbox)
+        assert await number_of(moving) == errno.EROFS
+    await backend.files.rename(f"{tmp_path}/in/free", f"{tmp_path}/in/new", sandbox=sandbox)
 
 
 async def test_a_walk_goes_level_by_level(backend: Backend, tmp_path: Path) -> None:

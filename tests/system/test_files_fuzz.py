@@ -152,6 +152,9 @@ METHODS: dict[str, tuple[dict[str, Any], dict[str, Any]]] = {
     "fs/walk": ({"path": PATH, "options": OPTIONS}, {"sandbox": SANDBOX}),
     "fs/remove": ({"path": PATH}, {"recursive": FLAG, "force": FLAG, **SWITCHES}),
     "fs/copy": ({"sourcePath": PATH, "destinationPath": PATH, "recursive": FLAG}, {"sandbox": SANDBOX}),
+    "fs/rename": ({"sourcePath": PATH, "destinationPath": PATH}, {"sandbox": SANDBOX}),
+    "fs/archive": ({"handleId": HANDLE, "path": PATH}, {"sandbox": SANDBOX}),
+    "fs/extract": ({"handleId": HANDLE, "path": PATH}, {"outsideLinks": FLAG, "sandbox": SANDBOX}),
     "fs/open": (
         {"handleId": HANDLE, "path": PATH},
         {"mode": st.one_of(st.sampled_from(["read", "replace"]), JUNK), "sandbox": SANDBOX},

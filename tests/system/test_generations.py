@@ -109,6 +109,9 @@ FILES: dict[str, Callable[[Callable[[str], str]], tuple[Message, Any]]] = {
     ),
     "fs/remove": lambda at: ({"path": at("d")}, {}),
     "fs/copy": lambda at: ({"sourcePath": at("d"), "destinationPath": at("e"), "recursive": True}, {}),
+    "fs/rename": lambda at: ({"sourcePath": at("d"), "destinationPath": at("e")}, {}),
+    "fs/archive": lambda at: ({"handleId": "h", "path": at("d")}, {"handleId": "h"}),
+    "fs/extract": lambda at: ({"handleId": "h", "path": at("x/y")}, {"handleId": "h"}),
     "fs/open": lambda at: ({"handleId": "h", "path": at("f")}, {"handleId": "h"}),
     "fs/watchMissing": lambda at: (
         {"watchId": 1, "missing": [at("none")], "present": at("d")},
@@ -122,6 +125,15 @@ CHANGES: dict[str, dict[str, bytes | str | None]] = {
     "fs/createDirectory": {"x": None, "x/y": None},
     "fs/remove": dict.fromkeys(("d", "d/a", "d/sub", "d/sub/b", "d/up"), "gone"),
     "fs/copy": {"e": None, "e/a": b"A", "e/sub": None, "e/sub/b": b"BB", "e/up": "../f"},
+    "fs/rename": {
+        **dict.fromkeys(("d", "d/a", "d/sub", "d/sub/b", "d/up"), "gone"),
+        "e": None,
+        "e/a": b"A",
+        "e/sub": None,
+        "e/sub/b": b"BB",
+        "e/up": "../f",
+    },
+    "fs/extract": {"x": None, "x/y": None},
 }
 """What is on the disk afterwards, where that is not what was there before."""
 

@@ -234,6 +234,14 @@ BY_PATH: dict[str, list[Message]] = {
         {"sourcePath": "IN/file", "destinationPath": "X/new", "recursive": False},
         {"sourcePath": "IN/deep", "destinationPath": "X/new", "recursive": True},
     ],
+    "fs/rename": [
+        {"sourcePath": "X/d", "destinationPath": "IN/copy"},
+        {"sourcePath": "X/secret", "destinationPath": "IN/copy"},
+        {"sourcePath": "IN/file", "destinationPath": "X/new"},
+        {"sourcePath": "IN/deep", "destinationPath": "X/new"},
+    ],
+    "fs/archive": [{"handleId": "h", "path": "X"}, {"handleId": "h", "path": "X/d"}],
+    "fs/extract": [{"handleId": "h", "path": "X/d"}, {"handleId": "h", "path": "X/new/a"}],
     "fs/open": [
         {"handleId": "h", "path": "X/secret", "mode": "read"},
         {"handleId": "h", "path": "X/secret", "mode": "replace"},

@@ -174,6 +174,8 @@ NAMED: dict[str, Callable[[str], Message]] = {
     "process/terminate": about(processId="NAME", graceMs=0),
     "http/request": about(method="GET", url="http://127.0.0.1:1/", requestId="NAME", streamResponse=True),
     "fs/open": about(handleId="NAME", path=Path(__file__).as_uri(), mode="read"),
+    "fs/archive": about(handleId="NAME", path=Path(__file__).parent.as_uri()),
+    "fs/extract": about(handleId="NAME", path="file:///dev/null"),
     "fs/readBlock": about(handleId="NAME", offset=0, len=9),
     "fs/writeBlock": about(handleId="NAME", offset=0, chunk="ZXZpbA=="),
     "fs/close": about(handleId="NAME"),
@@ -200,6 +202,7 @@ BY_PATH = {
     "fs/walk",
     "fs/remove",
     "fs/copy",
+    "fs/rename",
 }
 """Nothing but a path: the files of the host are everybody's, as far as roots do not say otherwise.
 

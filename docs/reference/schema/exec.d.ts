@@ -59,6 +59,12 @@ export interface Calls {
   "fs/remove": { params: RemoveParams; result: Nothing };
   /** Copy a file with its mode, a link as it is, or a directory with all that is in it. */
   "fs/copy": { params: CopyParams; result: Nothing };
+  /** Give something another path on the same file system. */
+  "fs/rename": { params: RenameParams; result: Nothing };
+  /** Open a directory, with all that is in it, as a tar archive that is read block by block. */
+  "fs/archive": { params: ArchiveParams; result: OpenFileResult };
+  /** Open a directory for a tar archive that is written block by block, and unpacked as it arrives. */
+  "fs/extract": { params: ExtractParams; result: OpenFileResult };
   /** Open a file under a name of the client's choice, which is good on this connection. */
   "fs/open": { params: OpenFileParams; result: OpenFileResult };
   /** Read bytes at a place of an open file. If the system refuses, the file is closed. */
@@ -474,6 +480,8 @@ export interface WriteFileParams {
   dataBase64: string;
   followSymlinks?: boolean | null;
   sandbox?: SandboxContext | null;
+  /** Of a file that is made, whatever the umask is; 420 is 0o644. One that is there keeps its own. */
+  permissions?: number | null;
 }
 
 export interface CreateDirectoryParams {
@@ -497,6 +505,8 @@ export interface CanonicalizeParams {
 
 export interface ReadDirectoryParams {
   path: string;
+  /** List links that lead nowhere, too, and say of every entry whether it is a link. Default: `false`. */
+  danglingLinks?: boolean;
   sandbox?: SandboxContext | null;
 }
 
@@ -538,6 +548,31 @@ export interface CopyParams {
   sandbox?: SandboxContext | null;
 }
 
+export interface RenameParams {
+  sourcePath: string;
+  /** On the same file system; a file that is there is replaced. */
+  destinationPath: string;
+  sandbox?: SandboxContext | null;
+}
+
+export interface ArchiveParams {
+  /** As in `fs/open`. */
+  handleId: string;
+  /** A directory. */
+  path: string;
+  sandbox?: SandboxContext | null;
+}
+
+export interface ExtractParams {
+  /** As in `fs/open`. */
+  handleId: string;
+  /** The directory to unpack to; it is made, with all above it, if it is not there. */
+  path: string;
+  /** Make links that lead out of the tree, too, instead of refusing them. Default: `false`. */
+  outsideLinks?: boolean;
+  sandbox?: SandboxContext | null;
+}
+
 export interface OpenFileParams {
   /** The client's name for the open file, on this connection; at most 32 bytes. */
   handleId: string;
@@ -545,6 +580,8 @@ export interface OpenFileParams {
   /** Default: `"read"`. */
   mode?: OpenMode;
   sandbox?: SandboxContext | null;
+  /** With `replace`, as in `fs/writeFile`. */
+  permissions?: number | null;
 }
 
 export type OpenMode = "read" | "replace";
@@ -898,6 +935,8 @@ export interface GetMetadataResult {
   /** In milliseconds since 1970; 0 if the file system does not tell. */
   createdAtMs: number;
   modifiedAtMs: number;
+  /** The permission bits, as 420 for 0o644; told to clients that know the extensions. */
+  permissions?: number;
 }
 
 export interface CanonicalizeResult {
@@ -906,7 +945,7 @@ export interface CanonicalizeResult {
 }
 
 export interface ReadDirectoryResult {
-  /** In the directory's own order; links that lead nowhere are left out. */
+  /** In the directory's own order; links that lead nowhere are left out, unless they were asked for. */
   entries: DirectoryEntry[];
 }
 
@@ -918,6 +957,8 @@ export interface DirectoryEntry {
   isFile: boolean;
   /** Told if the name is not UTF-8: the URI that names it exactly. */
   path?: string;
+  /** Told if `danglingLinks` was asked for. */
+  isSymlink?: boolean;
 }
 
 export interface WalkResult {

@@ -14,9 +14,10 @@ import re
 from collections.abc import Callable, Sequence
 
 import msgspec
+from msgspec import UNSET
 
 from holdfast.config import MIB
-from holdfast.errors import BadRequest, FileFailed, FileRefused, FileUnsupported, OutcomeUnknown
+from holdfast.errors import BadRequest, FileFailed, FileRefused, FileUnsupported, OutcomeUnknown, Unsupported
 from holdfast.files import (
     DirEntry,
     FileMetadata,
@@ -31,20 +32,25 @@ from holdfast.files import (
 )
 from holdfast.protocol import base64
 from holdfast.protocol.files import (
+    ARCHIVE,
     CANONICALIZE,
     COPY,
     CREATE_DIRECTORY,
+    EXTRACT,
     GET_METADATA,
     READ_DIRECTORY,
     READ_FILE,
     REMOVE,
+    RENAME,
     WALK,
     WRITE_FILE,
+    ArchiveParams,
     CanonicalizeParams,
     CanonicalizeResult,
     CopyParams,
     CreateDirectoryParams,
     DirectoryEntry,
+    ExtractParams,
     GetMetadataParams,
     GetMetadataResult,
     OpenFileParams,
@@ -54,6 +60,7 @@ from holdfast.protocol.files import (
     ReadFileParams,
     ReadFileResult,
     RemoveParams,
+    RenameParams,
     WalkKind,
     WalkOptions,
     WalkParams,
@@ -66,6 +73,7 @@ from holdfast.sandbox import Sandbox
 
 from .link import Link
 from .open_file import BLOCK, HeldFile, MissingFiles, RemoteFile
+from .open_tree import RemoteTree
 
 _AT_ONCE = 4 * MIB
 """More than this is written in blocks: others get their turn in between."""
@@ -124,7 +132,13 @@ class RemoteFiles:
             return data if len(data) <= at_once else HeldFile(data)
 
     async def write(
-        self, path: str, data: bytes, *, follow: bool = True, sandbox: Sandbox | None = None
+        self,
+        path: str,
+        data: bytes,
+        *,
+        follow: bool = True,
+        permissions: int | None = None,
+        sandbox: Sandbox | None = None,
     ) -> None:
         """See ``files.Files``.
 
@@ -133,13 +147,14 @@ class RemoteFiles:
                 other way, or not without following links.
         """
         if len(data) > _AT_ONCE and follow and self._streams(sandbox):
-            await self._write_blocks(path, data, sandbox)
+            await self._write_blocks(path, data, permissions, sandbox)
             return
         if len(data) > _WRITE_MOST:
             raise FileUnsupported("a file of this size cannot be written to this server in this way")
         text = base64.encode(data).decode()
         # The same bytes in the same place: may be repeated.
-        params = WriteFileParams(uri_of(path), text, _following(follow=follow), _inside(sandbox))
+        known = self._permissions(permissions)
+        params = WriteFileParams(uri_of(path), text, _following(follow=follow), _inside(sandbox), known)
         await self._link.call(WRITE_FILE, params)
 
     def _streams(self, sandbox: Sandbox | None) -> bool:
@@ -149,9 +164,15 @@ class RemoteFiles:
             can is not None and can.file_write_streaming and (sandbox is None or can.sandboxed_file_streaming)
         )
 
-    async def _write_blocks(self, path: str, data: bytes, sandbox: Sandbox | None) -> None:
+    def _permissions(self, wish: int | None) -> int | None:
+        """The member ``permissions``, which other servers need not be sent."""
+        return wish if "filePermissions" in self._link.features else None
+
+    async def _write_blocks(
+        self, path: str, data: bytes, permissions: int | None, sandbox: Sandbox | None
+    ) -> None:
         while True:
-            file = await self._open(path, Purpose.REPLACE, sandbox, None)
+            file = await self._open(path, Purpose.REPLACE, sandbox, None, permissions)
             try:
                 for offset in range(0, len(data), BLOCK):
                     await file.write(offset, data[offset : offset + BLOCK])
@@ -186,8 +207,11 @@ class RemoteFiles:
         params = CanonicalizeParams(uri_of(path), _inside(sandbox))
         return await self._link.call(CANONICALIZE, params, _canonical)
 
-    async def list(self, path: str, *, sandbox: Sandbox | None = None) -> Sequence[DirEntry]:
-        params = ReadDirectoryParams(uri_of(path), _inside(sandbox))
+    async def list(
+        self, path: str, *, dangling: bool = True, sandbox: Sandbox | None = None
+    ) -> Sequence[DirEntry]:
+        dangling = dangling and "danglingLinks" in self._link.features
+        params = ReadDirectoryParams(uri_of(path), dangling, _inside(sandbox))
         return await self._link.call(READ_DIRECTORY, params, _entries)
 
     async def walk(self, path: str, terms: WalkTerms, *, sandbox: Sandbox | None = None) -> Walk:
@@ -237,9 +261,31 @@ class RemoteFiles:
         # second time follows another tree.
         await self._link.call(COPY, params, repeat=False)
 
+    async def rename(self, source: str, destination: str, *, sandbox: Sandbox | None = None) -> None:
+        """See ``files.Files``.
+
+        Raises:
+            OutcomeUnknown: The connection broke; it may have its new path.
+        """
+        self._need("fileRename", RENAME.name)
+        params = RenameParams(uri_of(source), uri_of(destination), _inside(sandbox))
+        # Not repeated: the second time fails because of the first.
+        await self._link.call(RENAME, params, repeat=False)
+
+    def _need(self, feature: str, method: str) -> None:
+        if feature not in self._link.features:
+            raise Unsupported(method)
+
     # Open files, and those that are not there yet.
 
-    async def open(self, path: str, purpose: Purpose, *, sandbox: Sandbox | None = None) -> OpenFile:
+    async def open(
+        self,
+        path: str,
+        purpose: Purpose,
+        *,
+        permissions: int | None = None,
+        sandbox: Sandbox | None = None,
+    ) -> OpenFile:
         """See ``files.Files``.
 
         The server forgets what is open when a connection breaks.  A file that is read is opened
@@ -248,16 +294,38 @@ class RemoteFiles:
         # Asked for before it is opened: if it is replaced in between, what is known does not fit what
         # is open, and opening it again fails.  The other way round two files could become one.
         known = await self.metadata(path, sandbox=sandbox) if purpose is Purpose.READ else None
-        return await self._open(path, purpose, sandbox, known)
+        return await self._open(path, purpose, sandbox, known, permissions)
+
+    async def archive(self, path: str, *, sandbox: Sandbox | None = None) -> RemoteTree:
+        """See ``files.Files``.  When the connection breaks the archive has to be begun anew."""
+        self._need("fileArchives", ARCHIVE.name)
+        params = ArchiveParams(self._handle(), uri_of(path), _inside(sandbox))
+        return await RemoteTree.open(self._link, ARCHIVE, params)
+
+    async def extract(
+        self, path: str, *, outside_links: bool = False, sandbox: Sandbox | None = None
+    ) -> RemoteTree:
+        """See ``files.Files``.  When the connection breaks the archive has to be begun anew."""
+        self._need("fileArchives", EXTRACT.name)
+        params = ExtractParams(self._handle(), uri_of(path), outside_links, _inside(sandbox))
+        return await RemoteTree.open(self._link, EXTRACT, params)
+
+    def _handle(self) -> str:
+        return f"{self._nonce}.{next(self._names)}"
 
     async def _open(
-        self, path: str, purpose: Purpose, sandbox: Sandbox | None, known: FileMetadata | None
+        self,
+        path: str,
+        purpose: Purpose,
+        sandbox: Sandbox | None,
+        known: FileMetadata | None,
+        permissions: int | None = None,
     ) -> RemoteFile:
         async def look() -> FileMetadata:
             return await self.metadata(path, sandbox=sandbox)
 
-        handle = f"{self._nonce}.{next(self._names)}"
-        params = OpenFileParams(handle, uri_of(path), OpenMode(purpose.value), _inside(sandbox))
+        mode, wish = OpenMode(purpose.value), self._permissions(permissions)
+        params = OpenFileParams(self._handle(), uri_of(path), mode, _inside(sandbox), wish)
         file = RemoteFile(self._link, params, known, look)
         try:
             await file.open()
@@ -333,6 +401,7 @@ def _metadata(found: GetMetadataResult) -> FileMetadata:
         size=found.size,
         created=found.created_at_ms * 10**6,
         modified=found.modified_at_ms * 10**6,
+        permissions=None if found.permissions is UNSET else found.permissions,
     )
 
 
@@ -341,7 +410,10 @@ def _canonical(found: CanonicalizeResult) -> str:
 
 
 def _entries(found: ReadDirectoryResult) -> Sequence[DirEntry]:
-    return [DirEntry(_name(entry), entry.is_directory, entry.is_file) for entry in found.entries]
+    return [
+        DirEntry(_name(entry), entry.is_directory, entry.is_file, entry.is_symlink is True)
+        for entry in found.entries
+    ]
 
 
 def _name(entry: DirectoryEntry) -> str:

@@ -37,6 +37,7 @@ from holdfast.protocol.files import (
 )
 from holdfast.protocol.paths import uri_of
 from holdfast.protocol.shapes import reader
+from holdfast.value import replace
 
 from .calls import Answer
 from .link import Link
@@ -132,7 +133,7 @@ class RemoteFile:
     async def _open_again(self) -> None:
         await self.open()
         # Behind the opening, for the reason that the first look was before it.
-        if await self._look() != self._known:
+        if _content(await self._look()) != _content(self._known):
             # Another file in its place, or another content: the rest would belong to another beginning.
             # A file that has only grown is refused as well, because it cannot be told from those.
             self._shut(errno.ESTALE)
@@ -177,6 +178,11 @@ class RemoteFile:
             raise OutcomeUnknown("fs/writeBlock")
         if self._error or reading is (self._known is None):
             raise FileFailed(self._error or errno.EBADF)
+
+
+def _content(known: FileMetadata | None) -> FileMetadata | None:
+    """What is known of a file, without what may change while its content is the same."""
+    return None if known is None else replace(known, permissions=None)
 
 
 class HeldFile:

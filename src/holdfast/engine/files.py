@@ -12,11 +12,13 @@ from functools import partial
 from typing import TypeVar
 
 from holdfast.config import FileLimits, SandboxLimits
-from holdfast.errors import FileFailed, Forbidden, HoldfastError
+from holdfast.errors import FileFailed, Forbidden
 from holdfast.files import DirEntry, FileMetadata, OpenFile, Purpose, Walk, WalkTerms, watch_callback
-from holdfast.host.files import content, making, trees
+from holdfast.host.files import content, making, renaming, trees
 from holdfast.host.files import watch as watch_plans
+from holdfast.host.files.packing import TreeArchive
 from holdfast.host.files.resolver import Resolver
+from holdfast.host.files.unpacking import TreeExtraction
 from holdfast.host.files.watch import APPEARS, IN_IGNORED, IN_Q_OVERFLOW, Event, Inotify, Plan
 from holdfast.host.sandbox.rules import PolicySearch, enclosed, resolve
 from holdfast.model import to_bytes, to_text
@@ -24,6 +26,7 @@ from holdfast.poller import Poller
 from holdfast.principal import is_below
 from holdfast.sandbox import Rules, Sandbox
 
+from .file_trees import LocalTree, run
 from .workers import Workers
 
 
@@ -164,9 +167,16 @@ class LocalFiles:
         return LocalFile(found, self.workers) if isinstance(found, int) else found
 
     async def write(
-        self, path: str, data: bytes, *, follow: bool = True, sandbox: Sandbox | None = None
+        self,
+        path: str,
+        data: bytes,
+        *,
+        follow: bool = True,
+        permissions: int | None = None,
+        sandbox: Sandbox | None = None,
     ) -> None:
-        await self._do(sandbox, content.write, path, data, follow=follow)
+        work = partial(content.write, permissions=permissions)
+        await self._do(sandbox, work, path, data, follow=follow)
 
     async def make_directory(
         self, path: str, *, recursive: bool, follow: bool = True, sandbox: Sandbox | None = None
@@ -182,8 +192,11 @@ class LocalFiles:
     async def canonical(self, path: str, *, sandbox: Sandbox | None = None) -> str:
         return to_text(await self._do(sandbox, content.canonical, path))
 
-    async def list(self, path: str, *, sandbox: Sandbox | None = None) -> Sequence[DirEntry]:
-        return await self._do(sandbox, partial(trees.listed, limit=self._limits.entries), path)
+    async def list(
+        self, path: str, *, dangling: bool = True, sandbox: Sandbox | None = None
+    ) -> Sequence[DirEntry]:
+        work = partial(trees.listed, limit=self._limits.entries, dangling=dangling)
+        return await self._do(sandbox, work, path)
 
     async def walk(self, path: str, terms: WalkTerms, *, sandbox: Sandbox | None = None) -> Walk:
         return await self._do(sandbox, trees.walk, path, terms)
@@ -207,13 +220,42 @@ class LocalFiles:
         work = partial(trees.copy, recursive=recursive)
         await self._do(sandbox, work, source, to_bytes(destination))
 
-    async def open(self, path: str, purpose: Purpose, *, sandbox: Sandbox | None = None) -> OpenFile:
+    async def rename(self, source: str, destination: str, *, sandbox: Sandbox | None = None) -> None:
+        self._check(destination)
+        await self._do(sandbox, renaming.rename, source, to_bytes(destination))
+
+    async def open(
+        self,
+        path: str,
+        purpose: Purpose,
+        *,
+        permissions: int | None = None,
+        sandbox: Sandbox | None = None,
+    ) -> OpenFile:
         self._check(path)
 
         def work(resolver: Resolver) -> int:
-            return content.open_for(resolver, to_bytes(path), purpose)
+            return content.open_for(resolver, to_bytes(path), purpose, permissions)
 
         return LocalFile(await self._look(sandbox, work, undo=_let_go), self.workers)
+
+    async def archive(self, path: str, *, sandbox: Sandbox | None = None) -> LocalTree:
+        self._check(path)
+
+        def work(resolver: Resolver) -> TreeArchive:
+            return TreeArchive(resolver, to_bytes(path))
+
+        return LocalTree(await self._look(sandbox, work, undo=_close_tree), self.workers)
+
+    async def extract(
+        self, path: str, *, outside_links: bool = False, sandbox: Sandbox | None = None
+    ) -> LocalTree:
+        self._check(path)
+
+        def work(resolver: Resolver) -> TreeExtraction:
+            return TreeExtraction(resolver, to_bytes(path), outside_links=outside_links)
+
+        return LocalTree(await self._look(sandbox, work, undo=_close_tree), self.workers)
 
     async def watch_missing(
         self,
@@ -347,22 +389,6 @@ class LocalFile:
             self._workers.post(partial(_close, fd))
 
 
-async def run(
-    workers: Workers,
-    work: Callable[[], T],
-    *,
-    undo: Callable[[T], None] | None = None,
-    over: Callable[[], None] | None = None,
-) -> T:
-    """The result of something that the system may not want to do."""
-    try:
-        return await workers.run(work, undo=undo, over=over)
-    except HoldfastError:
-        raise  # Some of them are errors of the system, too.
-    except OSError as error:
-        raise FileFailed(error.errno or 0) from error
-
-
 def _close(fd: int) -> None:
     with contextlib.suppress(OSError):
         os.close(fd)
@@ -376,3 +402,7 @@ def _let_go(found: object) -> None:
 def _close_plan(plan: Plan | None) -> None:
     if plan is not None:
         plan.close()
+
+
+def _close_tree(tree: TreeArchive | TreeExtraction) -> None:
+    tree.close()

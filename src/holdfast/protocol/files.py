@@ -7,7 +7,13 @@ from enum import Enum
 from msgspec import UNSET, UnsetType
 
 from .sandbox import SandboxContext
-from .shapes import U64, Base64Text, Nothing, Params, PathText, Shape, Signature, Usize, within_u64
+from .shapes import U16, U64, Base64Text, Nothing, Params, PathText, Shape, Signature, Usize, within_u64
+
+
+def _check_permissions(bits: int | None) -> None:
+    """Raises ``ValueError``, as the decoder wants it."""
+    if bits is not None and bits > 0o777:
+        raise ValueError("permissions are 511 (0o777) at most")
 
 
 class ReadFileParams(Params):
@@ -33,6 +39,11 @@ class WriteFileParams(Params):
     """The bytes, in base64 with padding."""
     follow_symlinks: bool | None = None
     sandbox: SandboxContext | None = None
+    permissions: U16 | None = None
+    """Of a file that is made, whatever the umask is; 420 is 0o644.  One that is there keeps its own."""
+
+    def __post_init__(self) -> None:
+        _check_permissions(self.permissions)
 
 
 class CreateDirectoryParams(Params):
@@ -63,6 +74,8 @@ class GetMetadataResult(Shape):
     created_at_ms: U64
     """In milliseconds since 1970; 0 if the file system does not tell."""
     modified_at_ms: U64
+    permissions: int | UnsetType = UNSET
+    """The permission bits, as 420 for 0o644; told to clients that know the extensions."""
 
 
 class CanonicalizeParams(Params):
@@ -81,6 +94,8 @@ class ReadDirectoryParams(Params):
     wire_name = "WireFsReadDirectoryParams"
 
     path: PathText
+    dangling_links: bool = False
+    """List links that lead nowhere, too, and say of every entry whether it is a link."""
     sandbox: SandboxContext | None = None
 
 
@@ -93,11 +108,13 @@ class DirectoryEntry(Shape):
     is_file: bool
     path: str | UnsetType = UNSET
     """Told if the name is not UTF-8: the URI that names it exactly."""
+    is_symlink: bool | UnsetType = UNSET
+    """Told if ``danglingLinks`` was asked for."""
 
 
 class ReadDirectoryResult(Shape):
     entries: list[DirectoryEntry]
-    """In the directory's own order; links that lead nowhere are left out."""
+    """In the directory's own order; links that lead nowhere are left out, unless they were asked for."""
 
 
 class WalkOptions(Params):
@@ -176,6 +193,15 @@ class CopyParams(Params):
     sandbox: SandboxContext | None = None
 
 
+class RenameParams(Params):
+    wire_name = "RenameParams"
+
+    source_path: PathText
+    destination_path: PathText
+    """On the same file system; a file that is there is replaced."""
+    sandbox: SandboxContext | None = None
+
+
 class OpenMode(Enum):
     READ = "read"
     REPLACE = "replace"
@@ -190,10 +216,37 @@ class OpenFileParams(Params):
     path: PathText
     mode: OpenMode = OpenMode.READ
     sandbox: SandboxContext | None = None
+    permissions: U16 | None = None
+    """With ``replace``, as in ``fs/writeFile``."""
+
+    def __post_init__(self) -> None:
+        _check_permissions(self.permissions)
 
 
 class OpenFileResult(Shape):
     handle_id: str = ""
+
+
+class ArchiveParams(Params):
+    wire_name = "ArchiveParams"
+
+    handle_id: str
+    """As in ``fs/open``."""
+    path: PathText
+    """A directory."""
+    sandbox: SandboxContext | None = None
+
+
+class ExtractParams(Params):
+    wire_name = "ExtractParams"
+
+    handle_id: str
+    """As in ``fs/open``."""
+    path: PathText
+    """The directory to unpack to; it is made, with all above it, if it is not there."""
+    outside_links: bool = False
+    """Make links that lead out of the tree, too, instead of refusing them."""
+    sandbox: SandboxContext | None = None
 
 
 class ReadBlockParams(Params):
@@ -267,6 +320,9 @@ READ_DIRECTORY = Signature("fs/readDirectory", ReadDirectoryParams, ReadDirector
 WALK = Signature("fs/walk", WalkParams, WalkResult)
 REMOVE = Signature("fs/remove", RemoveParams, Nothing)
 COPY = Signature("fs/copy", CopyParams, Nothing)
+RENAME = Signature("fs/rename", RenameParams, Nothing)
+ARCHIVE = Signature("fs/archive", ArchiveParams, OpenFileResult)
+EXTRACT = Signature("fs/extract", ExtractParams, OpenFileResult)
 OPEN_FILE = Signature("fs/open", OpenFileParams, OpenFileResult)
 READ_BLOCK = Signature("fs/readBlock", ReadBlockParams, ReadBlockResult)
 WRITE_BLOCK = Signature("fs/writeBlock", WriteBlockParams, Nothing)

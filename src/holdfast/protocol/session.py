@@ -16,8 +16,12 @@ from .shapes import U64, Params, Shape, Signature, within_u64
 FEATURES = [
     "autoRemove",
     "closeStdin",
+    "danglingLinks",
     "drain",
     "exactNames",
+    "fileArchives",
+    "filePermissions",
+    "fileRename",
     "gap",
     "grace",
     "heldBy",

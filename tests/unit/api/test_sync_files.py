@@ -2,11 +2,18 @@
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
 
 from holdfast import sync
 from holdfast.api.sync import OpenFile
 from holdfast.files import FileMetadata, Purpose, WalkTerms
+
+
+def umask() -> int:
+    """The umask, which can only be known by setting it."""
+    os.umask(found := os.umask(0))
+    return found
 
 
 def test_everything_that_can_be_asked_of_files_is_done(tmp_path: Path) -> None:
@@ -38,5 +45,11 @@ def test_everything_that_can_be_asked_of_files_is_done(tmp_path: Path) -> None:
         assert files.canonical(f"{tmp_path}/a/../a") == str(tmp_path / "a")
         found = files.metadata(f"{folder}/new")
         assert found == FileMetadata(
-            directory=False, file=True, link=False, size=5, created=found.created, modified=found.modified
+            directory=False,
+            file=True,
+            link=False,
+            size=5,
+            created=found.created,
+            modified=found.modified,
+            permissions=0o666 & ~umask(),
         )

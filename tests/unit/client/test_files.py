@@ -29,7 +29,7 @@ from tests.fakes.peer import Message, Peer, Talk, info, peer
 from tests.fakes.remote import background, far
 from tests.fakes.server import inside
 
-STREAMING = info("list", fileWriteStreaming=True, sandboxedFileStreaming=True)
+STREAMING = info("list", "fileArchives", "fileRename", fileWriteStreaming=True, sandboxedFileStreaming=True)
 ABOUT = {"isDirectory": False, "isFile": True, "isSymlink": False, "createdAtMs": 1, "modifiedAtMs": 2}
 TERMS = WalkTerms(9, 9, 9, follow=True, prune=True, budget=MIB, spell=str.upper)
 
@@ -58,6 +58,9 @@ ONCE: list[tuple[str, Callable[[RemoteFiles], Awaitable[Any]]]] = [
     ("fs/createDirectory", lambda files: files.make_directory("/x", recursive=False)),
     ("fs/remove", lambda files: files.remove("/x", recursive=True, force=False)),
     ("fs/copy", lambda files: files.copy("/x", "/y", recursive=False)),
+    ("fs/rename", lambda files: files.rename("/x", "/y")),
+    ("fs/archive", lambda files: files.archive("/x")),
+    ("fs/extract", lambda files: files.extract("/x")),
 ]
 ANSWER = {
     **ABOUT,

@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import os
-from collections.abc import AsyncGenerator
+from collections.abc import AsyncGenerator, Awaitable, Callable
+from functools import partial
+
+from msgspec import UNSET
 
 from holdfast.config import FileLimits
 from holdfast.dialects.dialect import LongResult
@@ -11,12 +14,14 @@ from holdfast.errors import BadRequest, FileFailed, FileRefused
 from holdfast.files import DirEntry, Files, OpenFile, Purpose, WalkTerms
 from holdfast.protocol import base64, paths
 from holdfast.protocol.files import (
+    ArchiveParams,
     CanonicalizeParams,
     CanonicalizeResult,
     CloseFileParams,
     CopyParams,
     CreateDirectoryParams,
     DirectoryEntry,
+    ExtractParams,
     FoundEntry,
     FoundError,
     GetMetadataParams,
@@ -29,6 +34,7 @@ from holdfast.protocol.files import (
     ReadDirectoryResult,
     ReadFileParams,
     RemoveParams,
+    RenameParams,
     WalkKind,
     WalkOptions,
     WalkParams,
@@ -36,8 +42,9 @@ from holdfast.protocol.files import (
     WatchMissingResult,
     WriteFileParams,
 )
-from holdfast.protocol.sandbox import sandbox_of
+from holdfast.protocol.sandbox import SandboxContext, sandbox_of
 from holdfast.protocol.shapes import Nothing
+from holdfast.sandbox import Sandbox
 from holdfast.wire.jsonrpc import JsonParts
 
 from .conversation import ExecConversation
@@ -107,7 +114,7 @@ async def write_file(talk: ExecConversation, request: Located[WriteFileParams]) 
     params.data_base64 = ""  # Not twice in memory while it waits.
     async with talk.files.locks.hold(path, changes=True):
         follow = _follows(params.follow_symlinks)
-        await _files(talk).write(path, data, follow=follow, sandbox=sandbox)
+        await _files(talk).write(path, data, follow=follow, permissions=params.permissions, sandbox=sandbox)
     return Nothing()
 
 
@@ -140,6 +147,7 @@ async def get_metadata(talk: ExecConversation, request: Located[GetMetadataParam
         size=facts.size,
         created_at_ms=max(0, facts.created // 10**6),
         modified_at_ms=max(0, facts.modified // 10**6),
+        permissions=UNSET if facts.permissions is None or not talk.session.extended else facts.permissions,
     )
 
 
@@ -156,18 +164,18 @@ async def read_directory(
 ) -> ReadDirectoryResult:
     """List a directory."""
     sandbox = sandbox_of(request.params.sandbox, None, talk.endpoint.sandbox_limits)
-    path = request.path
+    path, dangling = request.path, request.params.dangling_links
     async with talk.files.locks.hold(path):
-        entries = await _files(talk).list(path, sandbox=sandbox)
-    return ReadDirectoryResult([_entry(path, entry) for entry in entries])
+        entries = await _files(talk).list(path, dangling=dangling, sandbox=sandbox)
+    return ReadDirectoryResult([_entry(path, entry, tells_links=dangling) for entry in entries])
 
 
-def _entry(directory: str, entry: DirEntry) -> DirectoryEntry:
-    name = entry.name
+def _entry(directory: str, entry: DirEntry, *, tells_links: bool) -> DirectoryEntry:
+    name, link = entry.name, entry.link if tells_links else UNSET
     if name.isascii() or (shown := _shown(name)) == name:
-        return DirectoryEntry(name, entry.directory, entry.file)
+        return DirectoryEntry(name, entry.directory, entry.file, is_symlink=link)
     uri = paths.to_uri(os.path.join(directory, name))
-    return DirectoryEntry(shown, entry.directory, entry.file, uri)
+    return DirectoryEntry(shown, entry.directory, entry.file, uri, link)
 
 
 def _shown(name: str) -> str:
@@ -240,6 +248,15 @@ async def copy(talk: ExecConversation, request: Located[CopyParams]) -> Nothing:
     return Nothing()
 
 
+async def rename(talk: ExecConversation, request: Located[RenameParams]) -> Nothing:
+    """Give something another path on the same file system."""
+    sandbox = sandbox_of(request.params.sandbox, None, talk.endpoint.sandbox_limits)
+    source, destination = (local(uri) for uri in request.uris)
+    async with talk.files.locks.hold(source, destination, changes=True):
+        await _files(talk).rename(source, destination, sandbox=sandbox)
+    return Nothing()
+
+
 def _files(talk: ExecConversation) -> Files:
     return talk.backend.files
 
@@ -254,20 +271,44 @@ def _handle_key(name: str) -> str:
 
 async def open_file(talk: ExecConversation, request: Located[OpenFileParams]) -> OpenFileResult:
     """Open a file under a name of the client's choice, which is good on this connection."""
-    params, handles = request.params, talk.files.handles
-    sandbox = sandbox_of(params.sandbox, None, talk.endpoint.sandbox_limits)
-    handles.check(params.handle_id)
-    path = request.path
-    async with talk.files.locks.hold(_handle_key(params.handle_id), path, changes=True):
-        handles.reserve(params.handle_id)
+    params, sandbox = request.params, _sandbox(talk, request.params.sandbox)
+    purpose = Purpose(params.mode.value)
+    opening = partial(_files(talk).open, purpose=purpose, permissions=params.permissions, sandbox=sandbox)
+    return await _open(talk, params.handle_id, request.path, opening)
+
+
+async def archive(talk: ExecConversation, request: Located[ArchiveParams]) -> OpenFileResult:
+    """Open a directory, with all that is in it, as a tar archive that is read block by block."""
+    params, sandbox = request.params, _sandbox(talk, request.params.sandbox)
+    return await _open(talk, params.handle_id, request.path, partial(_files(talk).archive, sandbox=sandbox))
+
+
+async def extract(talk: ExecConversation, request: Located[ExtractParams]) -> OpenFileResult:
+    """Open a directory for a tar archive that is written block by block, and unpacked as it arrives."""
+    params, sandbox = request.params, _sandbox(talk, request.params.sandbox)
+    opening = partial(_files(talk).extract, outside_links=params.outside_links, sandbox=sandbox)
+    return await _open(talk, params.handle_id, request.path, opening)
+
+
+def _sandbox(talk: ExecConversation, context: SandboxContext | None) -> Sandbox | None:
+    return sandbox_of(context, None, talk.endpoint.sandbox_limits)
+
+
+async def _open(
+    talk: ExecConversation, name: str, path: str, opening: Callable[[str], Awaitable[OpenFile]]
+) -> OpenFileResult:
+    """Put what ``opening`` gives for a path under a name."""
+    handles = talk.files.handles
+    handles.check(name)
+    async with talk.files.locks.hold(_handle_key(name), path, changes=True):
+        handles.reserve(name)
         try:
-            purpose = Purpose(params.mode.value)
-            file = await talk.backend.files.open(path, purpose, sandbox=sandbox)
+            file = await opening(path)
         except BaseException:
-            handles.drop(params.handle_id)
+            handles.drop(name)
             raise
-        handles.put(params.handle_id, file)
-    return OpenFileResult(params.handle_id)
+        handles.put(name, file)
+    return OpenFileResult(name)
 
 
 def _no_block(verb: str, length: int, most: int) -> FileRefused:

@@ -74,20 +74,26 @@ def open_regular(resolver: Resolver, path: bytes) -> int:
         return resolver.reopen(found, os.O_RDONLY)
 
 
-def write(resolver: Resolver, path: bytes, data: bytes) -> None:
-    """Write a whole file.  It is made if it does not exist, and emptied if it does."""
-    fd = create(resolver, path)
+def write(resolver: Resolver, path: bytes, data: bytes, *, permissions: int | None = None) -> None:
+    """Write a whole file.  It is made, with these permission bits, if it does not exist, or else emptied."""
+    fd = create(resolver, path, permissions)
     try:
         write_all(fd, data)
     finally:
         os.close(fd)
 
 
-def create(resolver: Resolver, path: bytes) -> int:
-    """Open a regular file for writing, and empty it.  Anything else is refused without being opened."""
+def create(resolver: Resolver, path: bytes, permissions: int | None = None) -> int:
+    """Open a regular file for writing, and empty it.  Anything else is refused without being opened.
+
+    Args:
+        permissions: The permission bits of a file that is made; by default the umask decides.
+    """
     if path == b"/" and not resolver.follow:
         raise FileRefused("path must name an entry")
-    return resolver.create(path)
+    if permissions is None:
+        return resolver.create(path)
+    return resolver.create(path, permissions & 0o777, is_exact=True)
 
 
 def write_all(fd: int, data: bytes) -> None:
@@ -97,11 +103,11 @@ def write_all(fd: int, data: bytes) -> None:
         rest = rest[os.write(fd, rest) :]
 
 
-def open_for(resolver: Resolver, path: bytes, purpose: Purpose) -> int:
+def open_for(resolver: Resolver, path: bytes, purpose: Purpose, permissions: int | None = None) -> int:
     """Open a file that a client reads or writes piece by piece."""
     if purpose is Purpose.READ:
         return open_regular(resolver, path)
-    return create(resolver, path)
+    return create(resolver, path, permissions)
 
 
 # Pieces of an open file, by their place in it.
@@ -157,6 +163,7 @@ def _metadata(fd: int, facts: os.stat_result, *, link: bool) -> FileMetadata:
         size=facts.st_size,
         created=birth_time(fd),
         modified=facts.st_mtime_ns,
+        permissions=facts.st_mode & 0o777,
     )
 
 

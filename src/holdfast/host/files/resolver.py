@@ -273,12 +273,15 @@ class Resolver:
         flags |= os.O_NONBLOCK | os.O_NOCTTY | os.O_CLOEXEC
         return os.open(b"/proc/self/fd/%d" % fd, flags)
 
-    def create(self, path: bytes, mode: int = MODE, *, flags: int = os.O_TRUNC) -> int:
+    def create(
+        self, path: bytes, mode: int = MODE, *, flags: int = os.O_TRUNC, is_exact: bool = False
+    ) -> int:
         """Open a regular file for writing, and make it if there is none.  Links are followed if ``follow``.
 
         Args:
             mode: The mode of a new file, before the umask.
             flags: Further flags for a file that is there.
+            is_exact: Whether a new file has this mode whatever the umask is.
 
         Raises:
             FileRefused: A device or a pipe is there.  It is not opened.
@@ -288,7 +291,7 @@ class Resolver:
         with contextlib.ExitStack() as stack:
             spot = stack.enter_context(self.spot(path))
             for _ in range(MOST_LINKS):
-                found = self._open_or_make(spot, mode, flags, path)
+                found = self._open_or_make(spot, mode, flags, path, is_exact=is_exact)
                 if found is None:
                     continue
                 fd, is_link = found
@@ -309,7 +312,9 @@ class Resolver:
                 break
         raise failure(errno.ELOOP)
 
-    def _open_or_make(self, spot: Spot, mode: int, flags: int, told: bytes) -> tuple[int, bool] | None:
+    def _open_or_make(
+        self, spot: Spot, mode: int, flags: int, told: bytes, *, is_exact: bool = False
+    ) -> tuple[int, bool] | None:
         """Return a file that is open for writing, or a link that stands for itself, and whether it is a link.
 
         None means that the name has changed meanwhile, and the caller has to look again.  What is there is
@@ -320,9 +325,12 @@ class Resolver:
         except FileNotFoundError:
             self.check_spot(spot, Access.WRITE)
             try:
-                return os.open(spot.name, _MAKE, mode, dir_fd=spot.directory), False
+                made = os.open(spot.name, _MAKE, mode, dir_fd=spot.directory)
             except FileExistsError:
                 return None  # Somebody has made it meanwhile.
+            if is_exact:
+                os.fchmod(made, mode)
+            return made, False
         facts = os.fstat(found)
         try:
             if stat.S_ISLNK(facts.st_mode) and self.follow:

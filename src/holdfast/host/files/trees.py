@@ -42,25 +42,27 @@ class Item:
     link: bool
 
 
-def listed(resolver: Resolver, path: bytes, *, limit: int) -> list[DirEntry]:
+def listed(resolver: Resolver, path: bytes, *, limit: int, dangling: bool = False) -> list[DirEntry]:
     """Return the entries of a directory, in the order of the file system.
+
+    Links that lead nowhere, or to what the request may not see, are listed if ``dangling``, and look alike.
 
     Raises:
         TooManyEntries: There are more than ``limit``.  The error says how many.
     """
     entries: list[DirEntry] = []
     count = 0
-    for item in items(resolver, path):
+    for item in items(resolver, path, dangling=dangling):
         count += 1
         if count <= limit:
-            entries.append(DirEntry(to_text(item.name), item.directory, item.file))
+            entries.append(DirEntry(to_text(item.name), item.directory, item.file, item.link))
     if count > limit:
         raise TooManyEntries(count, limit)
     return entries
 
 
-def items(resolver: Resolver, path: bytes) -> Iterator[Item]:
-    """Yield what a request may see in a directory, without links to what is not there or may not be seen."""
+def items(resolver: Resolver, path: bytes, *, dangling: bool = False) -> Iterator[Item]:
+    """Yield what a request may see in a directory; if ``dangling``, links to what it may not see, too."""
     with resolver.find(path) as found:
         fd = os.open(b".", _LISTED, dir_fd=found)
     try:
@@ -70,14 +72,16 @@ def items(resolver: Resolver, path: bytes) -> Iterator[Item]:
             for entry in scan:
                 if names is not None and os.fsencode(entry.name) not in names:
                     continue
-                item = _item(resolver, fd, real, entry)
+                item = _item(resolver, fd, real, entry, dangling=dangling)
                 if item is not None:
                     yield item
     finally:
         os.close(fd)
 
 
-def _item(resolver: Resolver, directory: int, real: bytes, entry: os.DirEntry[str]) -> Item | None:
+def _item(
+    resolver: Resolver, directory: int, real: bytes, entry: os.DirEntry[str], *, dangling: bool
+) -> Item | None:
     """Return an entry of a directory, whose path is ``real``; None if the request may not see it."""
     name = os.fsencode(entry.name)
     if resolver.ruled and not resolver.shows(join(real, name)):
@@ -89,7 +93,8 @@ def _item(resolver: Resolver, directory: int, real: bytes, entry: os.DirEntry[st
     try:
         target = resolver.admit(resolver.open(name, start=directory))
     except OSError:
-        return None
+        # Whether nothing is there, or something that may not be seen, is not told.
+        return Item(name, directory=False, file=False, link=True) if dangling else None
     try:
         mode = os.fstat(target).st_mode
     finally:

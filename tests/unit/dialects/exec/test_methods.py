@@ -72,16 +72,19 @@ def test_requests_about_a_process_say_about_which() -> None:
 def test_whatever_may_take_long_is_counted_or_bounded_by_itself() -> None:
     """A termination is: it must get through when a client waits for many things already."""
     assert sorted(name for name, method in METHODS.items() if method.waits) == [
+        "fs/archive",
         "fs/canonicalize",
         "fs/close",
         "fs/copy",
         "fs/createDirectory",
+        "fs/extract",
         "fs/getMetadata",
         "fs/open",
         "fs/readBlock",
         "fs/readDirectory",
         "fs/readFile",
         "fs/remove",
+        "fs/rename",
         "fs/walk",
         "fs/watchMissing",
         "fs/writeBlock",
