@@ -14,6 +14,7 @@ from types import ModuleType
 
 import holdfast
 from holdfast import errors, files
+from holdfast.api.files import HostFiles
 from holdfast.api.http import HttpClient, WebResponse
 from holdfast.api.stdin import StdinWriter
 
@@ -75,7 +76,14 @@ def python() -> str:
         if title == "A process":
             parts += described("StdinWriter", StdinWriter)
         if title == "Files":
-            for cls in (files.Files, files.OpenFile, files.FileMetadata, files.DirEntry):
+            for cls in (
+                HostFiles,
+                files.OpenFile,
+                files.OpenTree,
+                files.FileMetadata,
+                files.DirEntry,
+                files.TreeCount,
+            ):
                 parts += described(cls.__name__, cls)
         if title == "HTTP":
             parts += described("HttpClient", HttpClient)

@@ -71,6 +71,8 @@ BROAD_EXCEPT_MARK = re.compile(r"#\s*noqa:\s*BLE001\b")
 COVERED_BY: dict[str, str] = {
     f"{PACKAGE}/api/embedded_process.py": "tests/unit/api/test_embedded.py",
     f"{PACKAGE}/cli/interrupts.py": "tests/system/test_cli_fetch.py",
+    f"{PACKAGE}/api/files.py": "tests/contract/test_host_files.py",
+    f"{PACKAGE}/api/walking.py": "tests/contract/test_host_files.py",
     f"{PACKAGE}/engine/durable/index.py": "tests/unit/engine/durable/test_ring.py",
     f"{PACKAGE}/engine/durable/intake.py": "tests/unit/engine/durable/test_ring.py",
     f"{PACKAGE}/engine/durable/journal.py": "tests/unit/engine/durable/test_stdin.py",

@@ -47,8 +47,8 @@ class DirEntry:
     name: str
     directory: bool
     file: bool
-    link: bool = False
-    """Whether the name itself is a symbolic link; False if the server does not tell."""
+    link: bool | None = None
+    """Whether the name itself is a symbolic link; None if that was not asked, or the server does not tell."""
 
 
 @value
@@ -121,6 +121,31 @@ class OpenFile(Protocol):
 
     def close(self) -> None:
         """Let go of it, at once or when the calls that are under way are over.  May be called twice."""
+
+
+OMITTED_MOST = 1000
+"""Paths of what is left out of a tree that are kept, to be told."""
+
+
+@value
+class TreeCount:
+    """What of a tree has been packed, or unpacked."""
+
+    files: int
+    bytes: int
+    """Of the contents of files."""
+    omitted: tuple[str, ...]
+    """The first thousand paths, below the top, of what is neither file, directory nor link, and left out."""
+    complete: bool
+    """Whether that was all."""
+
+
+class OpenTree(OpenFile, Protocol):
+    """A tree that is read, or written, as one tar archive, from its beginning to its end."""
+
+    @property
+    def count(self) -> TreeCount | None:
+        """What has come so far; None if that is on another host."""
 
 
 class FileWatch(Protocol):
@@ -224,7 +249,7 @@ class Files(Protocol):
     ) -> OpenFile:
         """A regular file, to be used piece by piece; ``permissions`` are as with ``write``."""
 
-    async def archive(self, path: str, *, sandbox: Sandbox | None = None) -> OpenFile:
+    async def archive(self, path: str, *, sandbox: Sandbox | None = None) -> OpenTree:
         """A directory and all below it as one tar archive, to be read from its beginning to its end.
 
         Links are packed as links.  What is neither file, directory nor link is left out.
@@ -235,7 +260,7 @@ class Files(Protocol):
 
     async def extract(
         self, path: str, *, outside_links: bool = False, sandbox: Sandbox | None = None
-    ) -> OpenFile:
+    ) -> OpenTree:
         """Somewhere to write a tar archive to, from its beginning to its end; it is unpacked below ``path``.
 
         A member that is not simply a file, a directory or a link below ``path`` is refused, when it arrives.

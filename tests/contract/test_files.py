@@ -173,7 +173,7 @@ async def test_links_are_listed_wherever_they_lead(backend: Backend, tmp_path: P
     found = await backend.files.list(str(tmp_path))
 
     assert sorted(found, key=lambda entry: entry.name) == [
-        DirEntry("file", directory=False, file=True),
+        DirEntry("file", directory=False, file=True, link=False),
         DirEntry("loop", directory=False, file=False, link=True),
         DirEntry("nowhere", directory=False, file=False, link=True),
         DirEntry(ODD, directory=True, file=False, link=True),

@@ -6,12 +6,13 @@ import asyncio
 import contextlib
 import os
 import weakref
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from functools import partial
 from typing import TYPE_CHECKING
 
 from holdfast.aliases import LEAST_PREFIX, Aliases, coin, coin_identifier, complaint
 from holdfast.config import EngineLimits
+from holdfast.engine.files import LocalFiles
 from holdfast.engine.local import LocalBackend
 from holdfast.errors import (
     BadRequest,
@@ -40,6 +41,7 @@ from holdfast.model import (
     Stream,
 )
 from holdfast.place import UNNAMED, Naming
+from holdfast.poller import Poller
 from holdfast.usage import current_usage
 from holdfast.value import replace
 
@@ -62,6 +64,19 @@ _STOP = 5.0
 
 _STARTS = 0.5
 """Seconds that starts under way have then.  The engine cancels those that take longer."""
+
+
+@contextlib.asynccontextmanager
+async def files_here() -> AsyncIterator[Files]:
+    """Give the files of this host, for a program that runs nothing here; their threads end with the block."""
+    poller = Poller()
+    poller.attach(asyncio.get_running_loop())
+    files = LocalFiles(asyncio.get_running_loop(), poller)
+    try:
+        yield files
+    finally:
+        files.close()
+        poller.close()
 
 
 class _OwnEnvironment(Environment):

@@ -21,11 +21,11 @@ from .options import Options, Text, arguments, naming_of, routes_of, spec_of
 if TYPE_CHECKING:
     from typing import Unpack
 
-    from holdfast.files import Files
     from holdfast.model import CurrentUsage
     from holdfast.place import Place
     from holdfast.sandbox import Sandbox
 
+    from .files import HostFiles
     from .http import HttpClient
 
 UNREAD = 256 * MIB
@@ -178,9 +178,11 @@ class Host:
         return self.place.info
 
     @property
-    def files(self) -> Files:
+    def files(self) -> HostFiles:
         """The files of the host."""
-        return self.place.files
+        from .files import HostFiles  # Here: most programs only run something.
+
+        return HostFiles(self.place.files, self._cwd(self.place))
 
     @property
     def http(self) -> HttpClient:

@@ -410,10 +410,12 @@ def _canonical(found: CanonicalizeResult) -> str:
 
 
 def _entries(found: ReadDirectoryResult) -> Sequence[DirEntry]:
-    return [
-        DirEntry(_name(entry), entry.is_directory, entry.is_file, entry.is_symlink is True)
-        for entry in found.entries
-    ]
+    return [_entry(entry) for entry in found.entries]
+
+
+def _entry(entry: DirectoryEntry) -> DirEntry:
+    link = None if entry.is_symlink is UNSET else entry.is_symlink
+    return DirEntry(_name(entry), entry.is_directory, entry.is_file, link)
 
 
 def _name(entry: DirectoryEntry) -> str:

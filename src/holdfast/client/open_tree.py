@@ -28,7 +28,7 @@ P = TypeVar("P", ArchiveParams, ExtractParams)
 
 
 class RemoteTree:
-    """A tree on a server as an archive that is read or written in order.  Implements ``files.OpenFile``.
+    """A tree on a server as an archive that is read or written in order.  Implements ``files.OpenTree``.
 
     It ends with the connection on which it was opened: nobody could go on in the middle of an archive.  Then
     every call raises ``OutcomeUnknown``, and whoever wants the tree begins anew.
@@ -54,6 +54,10 @@ class RemoteTree:
             raise
         tree._connection = link.connections
         return tree
+
+    @property
+    def count(self) -> None:
+        """None: only the server knows."""
 
     async def read(self, offset: int, length: int) -> bytes:
         """See ``files.OpenFile``."""

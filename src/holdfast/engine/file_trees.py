@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import asyncio
 import errno
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from functools import partial
 from typing import TypeVar
 
 from holdfast.errors import FileFailed, HoldfastError
+from holdfast.files import TreeCount
 from holdfast.host.files.packing import TreeArchive
 from holdfast.host.files.unpacking import TreeExtraction
 
@@ -18,7 +19,7 @@ T = TypeVar("T")
 
 
 class LocalTree:
-    """A tree of this host that is read, or written, as an archive.  Implements ``files.OpenFile``.
+    """A tree of this host that is read, or written, as an archive.  Implements ``files.OpenTree``.
 
     Calls are done in the order in which they were made, one at a time, also after one that was cancelled: a
     thread cannot be stopped.
@@ -35,9 +36,8 @@ class LocalTree:
         self._closed = False
 
     @property
-    def omitted(self) -> Sequence[str]:
-        """The first of the paths below the directory that are not in the archive."""
-        return self._tree.omitted
+    def count(self) -> TreeCount:
+        return self._tree.count
 
     async def read(self, offset: int, length: int) -> bytes:
         return await self._use(partial(self._tree.read, offset, length))

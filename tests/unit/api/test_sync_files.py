@@ -5,9 +5,11 @@ from __future__ import annotations
 import os
 from pathlib import Path
 
+import pytest
+
 from holdfast import sync
-from holdfast.api.sync import OpenFile
-from holdfast.files import FileMetadata, Purpose, WalkTerms
+from holdfast.api.sync_files import OpenFile
+from holdfast.files import FileMetadata, Purpose, TreeCount, WalkTerms
 
 
 def umask() -> int:
@@ -53,3 +55,39 @@ def test_everything_that_can_be_asked_of_files_is_done(tmp_path: Path) -> None:
             modified=found.modified,
             permissions=0o666 & ~umask(),
         )
+
+
+def test_files_are_used_as_with_pathlib(tmp_path: Path) -> None:
+    with sync.local() as host:
+        files, tree = host.files, tmp_path / "tree"
+
+        files.mkdir(tree)
+        assert files.write_text(tree / "a" / "text", "snow ☃", parents=True, permissions=0o700) == 6
+        assert files.write_bytes(tree / "bytes", b"bytes") == 5
+        assert files.read_text(tree / "a" / "text") == "snow ☃"
+        assert files.read_bytes(tree / "bytes") == b"bytes"
+        assert (files.exists(tree), files.is_dir(tree), files.is_file(tree)) == (True, True, False)
+        assert list(files.walk(tree)) == [
+            (str(tree), ["a"], ["bytes"]),
+            (str(tree / "a"), [], ["text"]),
+        ]
+        with pytest.raises(FileNotFoundError):
+            files.read_text(tree / "none")
+
+
+def test_trees_are_copied(tmp_path: Path) -> None:
+    (tmp_path / "tree").mkdir()
+    (tmp_path / "tree" / "file").write_bytes(b"x")
+    with sync.local() as host:
+        files = host.files
+
+        up = files.upload(tmp_path / "tree", tmp_path / "up")
+        down = files.download(tmp_path / "up", tmp_path / "down")
+        files.rename(tmp_path / "down", tmp_path / "moved")
+        archive, sink = files.archive(tmp_path / "moved"), files.extract(tmp_path / "last")
+        sink.write(0, archive.read(0, 1 << 20))
+        archive.close()
+        sink.close()
+
+        assert up == down == archive.count == sink.count == TreeCount(1, 1, (), complete=True)
+        assert (tmp_path / "last" / "file").read_bytes() == b"x"

@@ -171,7 +171,7 @@ async def read_directory(
 
 
 def _entry(directory: str, entry: DirEntry, *, tells_links: bool) -> DirectoryEntry:
-    name, link = entry.name, entry.link if tells_links else UNSET
+    name, link = entry.name, entry.link is True if tells_links else UNSET
     if name.isascii() or (shown := _shown(name)) == name:
         return DirectoryEntry(name, entry.directory, entry.file, is_symlink=link)
     uri = paths.to_uri(os.path.join(directory, name))

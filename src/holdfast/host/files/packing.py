@@ -9,6 +9,7 @@ import stat
 from collections.abc import Generator, Iterator
 
 from holdfast.errors import FileFailed, FileRefused, HoldfastError
+from holdfast.files import OMITTED_MOST, TreeCount
 from holdfast.model import to_text
 
 from . import tar
@@ -24,9 +25,6 @@ _PIECE = 1 << 18
 
 _UNSIZED_MOST = 1 << 20
 """Bytes of a file that says it is empty, as those of the kernel do."""
-
-OMITTED_MOST = 1000
-"""Paths of what was left out that are kept, to be told."""
 
 _WAITING_MOST = 16 << 20
 """Bytes of the paths of directories that were found and not yet looked into."""
@@ -54,11 +52,17 @@ class TreeArchive:
         self._error: HoldfastError | None = None
         self._waiting = 0
         self._lonely = False  # Whether the last header is about what was left out: some member has to follow.
-        self.omitted: list[str] = []
-        """The first of the paths below the directory that were left out."""
+        self._omitted: list[str] = []
+        self._files = 0
+        self._bytes = 0
         if not stat.S_ISDIR(os.fstat(self._root).st_mode):
             self.close()
             raise failure(errno.ENOTDIR)
+
+    @property
+    def count(self) -> TreeCount:
+        """What has been packed so far."""
+        return TreeCount(self._files, self._bytes, tuple(self._omitted), self._ended)
 
     def read(self, offset: int, length: int) -> bytes:
         """Return the next bytes; fewer than asked for only at the end.
@@ -170,8 +174,8 @@ class TreeArchive:
                 yield from self._file(self._resolver.reopen(found, os.O_RDONLY), parts)
             else:
                 self._lonely = True
-                if len(self.omitted) < OMITTED_MOST:
-                    self.omitted.append(to_text(path))
+                if len(self._omitted) < OMITTED_MOST:
+                    self._omitted.append(to_text(path))
                 yield tar.omitted(path)
         finally:
             os.close(found)
@@ -198,6 +202,8 @@ class TreeArchive:
                     raise FileRefused(f"{to_text(path)!r} became shorter while it was read")
                 done += len(piece)
                 yield piece
+            self._files += 1
+            self._bytes += size
             yield tar.padding(size)
         finally:
             os.close(fd)

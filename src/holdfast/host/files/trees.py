@@ -55,7 +55,8 @@ def listed(resolver: Resolver, path: bytes, *, limit: int, dangling: bool = Fals
     for item in items(resolver, path, dangling=dangling):
         count += 1
         if count <= limit:
-            entries.append(DirEntry(to_text(item.name), item.directory, item.file, item.link))
+            link = item.link if dangling else None
+            entries.append(DirEntry(to_text(item.name), item.directory, item.file, link))
     if count > limit:
         raise TooManyEntries(count, limit)
     return entries

@@ -20,13 +20,13 @@ import stat
 from collections.abc import Callable, Iterator
 
 from holdfast.errors import FileFailed, FileRefused, HoldfastError
+from holdfast.files import OMITTED_MOST, TreeCount
 from holdfast.model import to_text
 from holdfast.sandbox import Access
 
 from . import tar
 from .content import write_all
 from .making import make_all, make_one
-from .packing import OMITTED_MOST
 from .paths import failure, join, open_beneath
 from .resolver import Resolver, Spot
 from .tar import ArchiveMember, MemberKind, OmittedMember, TarReader
@@ -61,13 +61,14 @@ class TreeExtraction:
         self._here: tuple[tuple[bytes, ...], int] | None = None  # The directory of the last member.
         self._file: tuple[int, ArchiveMember] | None = None
         self._closed_modes: dict[tuple[bytes, ...], int] = {}
-        self.omitted: list[str] = []
-        """The first of the paths that whoever has packed left out."""
+        self._omitted: list[str] = []
+        self._files = 0
+        self._bytes = 0
 
     @property
-    def is_complete(self) -> bool:
-        """Whether the end of the archive has come, and everything in it is there."""
-        return self._reader.done
+    def count(self) -> TreeCount:
+        """What has been unpacked so far; what is omitted was so by whoever has packed."""
+        return TreeCount(self._files, self._bytes, tuple(self._omitted), self._reader.done)
 
     def read(self, offset: int, length: int) -> bytes:
         """Raise: this is written."""
@@ -119,8 +120,8 @@ class TreeExtraction:
             if self._reader.between:
                 self._end_file()
         elif isinstance(found, OmittedMember):
-            if len(self.omitted) < OMITTED_MOST:
-                self.omitted.append(to_text(found.name))
+            if len(self._omitted) < OMITTED_MOST:
+                self._omitted.append(to_text(found.name))
         else:
             with _about(self._path, found.path):
                 self._make(found)
@@ -151,6 +152,8 @@ class TreeExtraction:
                 os.fchmod(fd, member.mode)
         finally:
             os.close(fd)
+        self._files += 1
+        self._bytes += member.size
 
     # Directories.
 

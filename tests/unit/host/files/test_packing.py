@@ -29,7 +29,7 @@ def archive_of(path: Path, resolver: Resolver | None = None, *, step: int = 4096
     finally:
         archive.close()
         archive.close()
-    return b"".join(pieces), archive.omitted
+    return b"".join(pieces), list(archive.count.omitted)
 
 
 def names_in(data: bytes) -> list[str]:
