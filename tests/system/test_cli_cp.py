@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import hashlib
+import json
 import os
 import signal
 import stat
@@ -120,10 +121,85 @@ def test_a_tree_with_odd_names_empty_files_and_links_is_the_same_there_and_back(
     there = holdfast("cp", "-r", "-H", server, str(tmp_path / "a"), f":{tmp_path}/b")
     back = holdfast("cp", "-r", "-o", "json", "-H", server, f":{tmp_path}/b", str(tmp_path / "c"))
 
-    assert (there.returncode, back.returncode, back.stderr) == (0, 0, b"")
-    assert there.stderr == f"holdfast: {tmp_path}/a/loop is left out: it is a link to a directory\n".encode()
+    assert (there.returncode, back.returncode, there.stderr, back.stderr) == (0, 0, b"", b"")
+    assert json.loads(back.stdout)["bytes"] == sum(map(len, files.values()))
     assert found(tmp_path / "b") == found(tmp_path / "c") == files
     assert (tmp_path / "c" / "empty").is_dir()
+    assert os.readlink(tmp_path / "c" / "loop") == "."
+
+
+@pytest.mark.parametrize("to_server", [True, False], ids=["server", "here"])
+def test_a_program_stays_one_and_a_secret_stays_one_both_ways(
+    server: str, tmp_path: Path, *, to_server: bool
+) -> None:
+    """Also in a tree, and whatever the umask of either side is."""
+    (tmp_path / "tree").mkdir()
+    bits = {"program": 0o755, "secret": 0o600, "shared": 0o664}
+    for name, mode in bits.items():
+        (tmp_path / "tree" / name).touch()
+        (tmp_path / "tree" / name).chmod(mode)
+    colons = ("", ":") if to_server else (":", "")
+
+    for name in bits:
+        done = holdfast(
+            "cp", "-H", server, f"{colons[0]}{tmp_path}/tree/{name}", f"{colons[1]}{tmp_path}/{name}"
+        )
+        assert done.returncode == 0
+    done = holdfast("cp", "-r", "-H", server, f"{colons[0]}{tmp_path}/tree", f"{colons[1]}{tmp_path}/copy")
+
+    assert done.returncode == 0
+    for root in (tmp_path, tmp_path / "copy"):
+        assert {name: stat.S_IMODE((root / name).stat().st_mode) for name in bits} == bits
+
+
+def test_a_file_goes_to_the_output_and_comes_from_the_input(server: str, tmp_path: Path) -> None:
+    """As between programs of one host."""
+    data = os.urandom(3_000_001)
+    command = [*HOLDFAST, "cp", "-H", server]
+    given = {"env": {**os.environ, **SILENT}, "timeout": 60}
+
+    there = subprocess.run([*command, "-", f":{tmp_path}/x"], input=data, capture_output=True, **given)  # type: ignore[call-overload]
+    back = subprocess.run([*command, f":{tmp_path}/x", "-"], capture_output=True, **given)  # type: ignore[call-overload]
+    with (tmp_path / "y").open("wb") as file:
+        subprocess.run([*command, f":{tmp_path}/x", "-"], stdout=file, check=True, **given)  # type: ignore[call-overload]
+
+    assert (there.returncode, there.stdout, there.stderr) == (0, b"", b"")
+    assert (back.returncode, back.stderr) == (0, b"")
+    assert back.stdout == data == (tmp_path / "x").read_bytes() == (tmp_path / "y").read_bytes()
+
+
+def test_a_reader_that_has_seen_enough_ends_it_without_a_word(server: str, tmp_path: Path) -> None:
+    (tmp_path / "x").write_bytes(bytes(20 << 20))
+    ours = subprocess.Popen(
+        [*HOLDFAST, "cp", "-H", server, f":{tmp_path}/x", "-"],
+        env={**os.environ, **SILENT},
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+    )
+    assert ours.stdout is not None
+    assert ours.stderr is not None
+    ours.stdout.read(10)
+    ours.stdout.close()
+
+    assert ours.wait(60) == 141
+    assert ours.stderr.read() == b""
+    ours.stderr.close()
+
+
+def test_a_link_that_leads_out_comes_only_if_it_was_asked_for(server: str, tmp_path: Path) -> None:
+    (tmp_path / "tree").mkdir()
+    (tmp_path / "tree" / "python").symlink_to("/usr/bin/python3")
+    paths = (f":{tmp_path}/tree", f"{tmp_path}/copy")
+
+    refused = holdfast("cp", "-r", "-H", server, *paths)
+    done = holdfast("cp", "-r", "--outside-links", "-H", server, *paths)
+
+    assert refused.returncode == 125
+    assert b"'python' is a link that leads out of the tree, to '/usr/bin/python3'" in refused.stderr
+    assert b"outside links" in refused.stderr
+    assert done.returncode == 0
+    # The first one has made the directory.
+    assert os.readlink(tmp_path / "copy" / "tree" / "python") == "/usr/bin/python3"
 
 
 def test_without_a_server_a_program_stays_one(tmp_path: Path) -> None:

@@ -1,8 +1,8 @@
 """The two sides of a copy behind one interface: this file system, and the files of a host.
 
 A file that is written to this file system gets its name when it is complete: it is written under another
-name and renamed.  The protocol of servers cannot rename, so there a file is written in place, and removed
-if it cannot be completed.
+name and renamed.  Not every server can rename, so there a file is written in place, and removed if it cannot
+be completed.
 
 What must hold on this file system: other programs may write to the same directory.  Files that they create
 there, under any name, are neither written to nor mistaken for ours.
@@ -18,8 +18,9 @@ from enum import Enum
 from secrets import token_hex
 from typing import Protocol
 
+from holdfast.api.files import HostFiles
 from holdfast.errors import FileFailed, HoldfastError
-from holdfast.files import Files, OpenFile, Purpose
+from holdfast.files import OpenFile, Purpose
 from holdfast.wording import counted
 
 from .report import Failure
@@ -132,8 +133,7 @@ class LocalSide:
         return _LocalReader(os.open(path, os.O_RDONLY | os.O_CLOEXEC))
 
     async def writer(self, path: str, mode: int | None = None) -> FileWriter:
-        # As with cp: the umask applies, and set-user-ID bits are not copied.
-        return _LocalWriter(path, 0o666 if mode is None else mode & 0o777)
+        return _LocalWriter(path, mode)
 
 
 class _LocalReader:
@@ -153,7 +153,10 @@ class _LocalReader:
 
 
 class _LocalWriter:
-    def __init__(self, path: str, mode: int) -> None:
+    def __init__(self, path: str, permissions: int | None) -> None:
+        # As with cp, set-user-ID bits are not copied.
+        self._permissions = None if permissions is None else permissions & 0o777
+        mode = 0o666 if self._permissions is None else self._permissions
         # A link is followed, as by any program that writes to it.
         self._path = _followed(path) if os.path.islink(path) else os.path.realpath(path)
         self._part: str | None = os.path.join(os.path.dirname(self._path), f".holdfast-{token_hex(8)}.part")
@@ -190,6 +193,8 @@ class _LocalWriter:
             if self._mode is not None:
                 # It is another file now, with the permissions of the one that it replaces.
                 os.fchmod(self._fd, self._mode)
+            elif self._permissions is not None:
+                os.fchmod(self._fd, self._permissions)  # Whatever the umask is.
         self._close()
         if self._part is not None:
             os.replace(self._part, self._path)
@@ -230,7 +235,7 @@ def _check_length(path: str, length: int, size: int) -> None:
 class HostSide:
     """The files of a host.  Implements ``CopySide``."""
 
-    def __init__(self, files: Files, cwd: str) -> None:
+    def __init__(self, files: HostFiles, cwd: str) -> None:
         self._files = files
         self._cwd = cwd
 
@@ -256,18 +261,20 @@ class HostSide:
         await self._files.make_directory(path, recursive=True)
 
     async def mode(self, path: str) -> int | None:
-        """Return None: the protocol does not report permission bits."""
-        return None
+        """Return the permission bits; None if it is a server that does not tell them."""
+        return (await self._files.metadata(path)).permissions
 
     async def reader(self, path: str) -> FileReader:
         return _HostReader(self._files, path, await self._files.open(path, Purpose.READ))
 
     async def writer(self, path: str, mode: int | None = None) -> FileWriter:
-        return _HostWriter(self._files, path, await self._files.open(path, Purpose.REPLACE))
+        permissions = None if mode is None else mode & 0o777
+        file = await self._files.open(path, Purpose.REPLACE, permissions=permissions)
+        return _HostWriter(self._files, path, file)
 
 
 class _HostReader:
-    def __init__(self, files: Files, path: str, file: OpenFile) -> None:
+    def __init__(self, files: HostFiles, path: str, file: OpenFile) -> None:
         self._files = files
         self._path = path
         self._file = file
@@ -283,7 +290,7 @@ class _HostReader:
 
 
 class _HostWriter:
-    def __init__(self, files: Files, path: str, file: OpenFile) -> None:
+    def __init__(self, files: HostFiles, path: str, file: OpenFile) -> None:
         self._files = files
         self._path = path
         self._file = file

@@ -8,13 +8,15 @@ import os
 import signal
 import sys
 import time
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable
 
 from holdfast.api.host import Host
 from holdfast.errors import FileFailed, FileRefused
+from holdfast.files import TreeCount
 from holdfast.wording import counted
 
 from .copy_sides import CopySide, FileReader, FileWriter, HostSide, LocalSide, PathKind
+from .copy_streams import copy_from_input, copy_to_output
 from .interrupts import cancelled_by_signals
 from .options import wants_json
 from .quantities import format_bytes
@@ -32,16 +34,15 @@ _AT_ONCE = 4
 
 def cp(arguments: argparse.Namespace) -> int:
     """Copy a file or directory between this file system and that of a host."""
-    if not (arguments.source.startswith(":") or arguments.target.startswith(":")):
-        raise Failure(
-            "one of the two has to be on the server: put a colon before its path, such as :/tmp/file"
-        )
+    _check(arguments)
 
     async def work(host: Host) -> int:
         here: CopySide = LocalSide()
-        # Without a server both sides are this file system, and permission bits can be copied.
+        # Without a server both sides are this file system.
         there: CopySide = here if url_of(arguments) is None else HostSide(host.files, host.info.cwd)
-        shown = is_terminal_stream(sys.stderr) and not arguments.quiet
+        # Not if the file itself is on the screen, or somebody is typing it.
+        streamed = arguments.quiet or "-" in (arguments.source, arguments.target)
+        shown = is_terminal_stream(sys.stderr) and not streamed
         progress = Progress(_show if shown else _hide, time.monotonic, lambda: (screen_size() or (0, 80))[1])
 
         def complain(words: str) -> None:
@@ -55,11 +56,11 @@ def cp(arguments: argparse.Namespace) -> int:
             advance=progress.advance,
             skip=_hide if arguments.quiet else say,
             complain=complain,
+            tree=_trees(host, arguments),
         )
-        paths = arguments.source.removeprefix(":"), arguments.target.removeprefix(":")
         try:
             with cancelled_by_signals() as received:
-                await copy.copy(*paths, recursive=arguments.recursive)
+                await _run(copy, arguments)
         except asyncio.CancelledError:
             progress.end()
             number = received[0] if received else signal.SIGINT
@@ -68,12 +69,10 @@ def cp(arguments: argparse.Namespace) -> int:
                 f" (copied: {counted(copy.files, 'file')}, {counted(copy.bytes, 'byte')})",
                 128 + number,
             ) from None
-        except (FileFailed, FileRefused) as error:
-            raise Failure(f"cannot copy {arguments.source} to {arguments.target}: {error}") from None
         except OSError as error:
-            where = os.fsdecode(error.filename) if error.filename else arguments.target
-            words = f"cannot copy {arguments.source} to {arguments.target}: {error.strerror}"
-            raise Failure(words if where in words else f"{words}: {where}") from None
+            if arguments.target == "-" and isinstance(error, BrokenPipeError):
+                raise  # Whoever reads our output has seen enough.
+            raise _failure(arguments, error) from None
         finally:
             progress.end()
         if wants_json(arguments):
@@ -83,6 +82,52 @@ def cp(arguments: argparse.Namespace) -> int:
     return perform(arguments, work, embedded=True)
 
 
+def _check(arguments: argparse.Namespace) -> None:
+    """Refuse what makes no sense, whatever is at the two paths."""
+    if not (arguments.source.startswith(":") or arguments.target.startswith(":")):
+        raise Failure(
+            "one of the two has to be on the server: put a colon before its path, such as :/tmp/file"
+        )
+    if arguments.target == "-" and wants_json(arguments):
+        raise Failure("'-o json' and the file would both go to the standard output; leave one of them out")
+
+
+async def _run(copy: FileCopy, arguments: argparse.Namespace) -> None:
+    source, target = arguments.source.removeprefix(":"), arguments.target.removeprefix(":")
+    if arguments.source == "-":
+        await copy.from_input(0, target)
+    elif arguments.target == "-":
+        await copy.to_output(source, 1)
+    else:
+        await copy.copy(source, target, recursive=arguments.recursive)
+
+
+def _failure(arguments: argparse.Namespace, error: OSError) -> Failure:
+    """What did not work, with the path if that is not among the arguments."""
+    words = f"cannot copy {arguments.source} to {arguments.target}: "
+    if isinstance(error, FileRefused):
+        return Failure(words + str(error))
+    words += str(error.strerror)
+    if isinstance(error, FileFailed):
+        words += f" (os error {error.number})"
+    where = os.fsdecode(error.filename) if error.filename else arguments.target
+    return Failure(words if where in words else f"{words}: {where}")
+
+
+def _trees(host: Host, arguments: argparse.Namespace) -> CopyTree | None:
+    """How whole directories are copied; None if both are on the server."""
+    if arguments.source.startswith(":") and arguments.target.startswith(":"):
+        return None
+
+    async def copy(source: str, target: str, advance: Callable[[int], object]) -> TreeCount:
+        if arguments.target.startswith(":"):
+            return await host.files.upload(source, target, on_progress=advance)
+        outside = arguments.outside_links
+        return await host.files.download(source, target, outside_links=outside, on_progress=advance)
+
+    return copy
+
+
 def _show(text: str) -> None:
     sys.stderr.write(text)
     sys.stderr.flush()
@@ -90,6 +135,10 @@ def _show(text: str) -> None:
 
 def _hide(text: str) -> None:
     """Drop a message."""
+
+
+CopyTree = Callable[[str, str, Callable[[int], object]], Awaitable[TreeCount]]
+"""Copies a directory, given both paths and somebody who is told the number of bytes that were transferred."""
 
 
 class FileCopy:
@@ -104,9 +153,11 @@ class FileCopy:
         advance: Callable[[int], None],
         skip: Callable[[str], None],
         complain: Callable[[str], None],
+        tree: CopyTree | None = None,
     ) -> None:
         """
         Args:
+            tree: Copies whole directories; without it, file by file.
             begin: Called before each file, with its name and size.
             advance: Called with the number of bytes that were copied since the last call.
             skip: Called with a message about each path that is left out.
@@ -118,6 +169,7 @@ class FileCopy:
         self._advance = advance
         self._skip = skip
         self._complain = complain
+        self._tree = tree
         self.files = 0
         self.bytes = 0
         self.changed = 0
@@ -152,11 +204,29 @@ class FileCopy:
                 raise Failure(f"{to} is there already and is not a directory")
             if self._source is self._target and target.startswith(os.path.join(source, "")):
                 raise Failure(f"cannot copy {path} into itself")
-            await self._directory(source, target)
+            await (self._directory(source, target) if self._tree is None else self._whole(source, target))
         elif there is PathKind.DIRECTORY:
             raise Failure(f"{target} is there already and is a directory")
         else:
             await self._file(source, target)
+
+    async def from_input(self, fd: int, to: str) -> None:
+        """Copy what comes from a descriptor to a file; raises what ``copy`` does."""
+        self.bytes = await copy_from_input(fd, self._target, to, self._advance)
+        self.files = 1
+
+    async def to_output(self, path: str, fd: int) -> None:
+        """Copy a file to a descriptor; raises what ``copy`` does."""
+        self.bytes = await copy_to_output(self._source, path, fd, self._advance)
+        self.files = 1
+
+    async def _whole(self, source: str, target: str) -> None:
+        assert self._tree is not None
+        self._begin(os.path.basename(source), None)
+        count = await self._tree(source, target, self._advance)
+        self.files, self.bytes = count.files, count.bytes
+        for name in count.omitted:
+            self._skip(f"{os.path.join(source, name)} is left out: it cannot be copied")
 
     async def _directory(self, source: str, target: str) -> None:
         # A list instead of recursion, which would limit how deep directories may be.

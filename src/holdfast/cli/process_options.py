@@ -211,17 +211,26 @@ def configure_cp(parser: Parser) -> None:
         "'holdfast cp -r ./site :/srv/site'."
     )
     parser.epilog = (
-        "A copy to here gets its name when it is complete.  A copy to the server that breaks off is\n"
-        "removed.  Links are followed, but not to directories.  Owners and times are not copied, and\n"
-        "modes only without a server: its protocol has no word for them.  A program that was copied\n"
-        "there can be run after 'holdfast exec -- chmod +x PATH', one from there after 'chmod +x PATH'.\n\n"
+        "'-' is the standard input or output: 'holdfast cp :/etc/hosts -', 'date | holdfast cp - :now'.\n\n"
+        "A copy of a file to here gets its name when it is complete.  One to the server that breaks off\n"
+        "is removed.  New files get the mode of the original; those that are there keep theirs.  Owners\n"
+        "and times are not copied.\n\n"
+        "Directories go as one stream, with the modes of all files and with links as links.  Files that\n"
+        "are in the way are replaced.  Pipes, sockets and devices are left out.\n\n"
         "A file that changes its length while it is copied is told of, and the exit code is 125.  One\n"
         "that became longer is copied as long as it was; one that became shorter is not copied."
     )
-    parser.add_argument("source", metavar="SRC", help="what to copy; ':PATH' is on the server")
-    parser.add_argument("target", metavar="DST", help="where to; ':PATH' is on the server")
+    parser.add_argument(
+        "source", metavar="SRC", help="what to copy; ':PATH' is on the server, '-' is the standard input"
+    )
+    parser.add_argument(
+        "target", metavar="DST", help="where to; ':PATH' is on the server, '-' is the standard output"
+    )
     parser.add_argument(
         "-r", "--recursive", action="store_true", help="directories, with all that is in them"
+    )
+    parser.add_argument(
+        "--outside-links", action="store_true", help="with -r from a server: keep links that lead out of SRC"
     )
     add_quiet(parser, "show no progress, and say nothing of what is left out")
     add_output(parser)

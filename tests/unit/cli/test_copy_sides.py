@@ -129,12 +129,20 @@ async def test_here_a_new_file_gets_the_mode_it_is_given_and_an_old_one_keeps_it
         os.umask(before)
 
     modes = {name: await near.mode(str(tmp_path / name)) for name in ("program", "plain", "old")}
-    assert modes == {"program": 0o755, "plain": 0o644, "old": 0o600}
+    assert modes == {"program": 0o775, "plain": 0o644, "old": 0o600}
 
 
-async def test_far_away_there_are_no_modes(tmp_path: Path) -> None:
+async def test_far_away_a_new_file_gets_the_mode_it_is_given_too(tmp_path: Path) -> None:
     async with local() as host:
-        assert await HostSide(host.files, str(tmp_path)).mode(str(tmp_path)) is None
+        far = HostSide(host.files, str(tmp_path))
+        (tmp_path / "old").touch(0o600)
+        for name, mode in (("program", 0o6775), ("old", 0o755)):
+            writer = await far.writer(str(tmp_path / name), mode)
+            await writer.complete(0)
+
+        modes = {name: await far.mode(str(tmp_path / name)) for name in ("program", "old")}
+
+    assert modes == {"program": 0o775, "old": 0o600}
 
 
 # Directories where others write, too.

@@ -295,8 +295,9 @@ def stays_inside(member: ArchiveMember) -> bool:
 def _check_sum(block: bytes) -> None:
     given = _number(block[148:156])
     plain = block[:148] + b" " * 8 + block[156:]
+    total = sum(plain)
     # Some old programs have added up signed bytes.
-    if given not in (sum(plain), sum(plain) - 256 * sum(byte > 127 for byte in plain)):
+    if given != total and given != total - 256 * sum(byte > 127 for byte in plain):
         raise FileRefused("this is no tar archive, or a broken one")
 
 

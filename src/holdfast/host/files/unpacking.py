@@ -134,7 +134,10 @@ class TreeExtraction:
             return
         if member.kind is MemberKind.LINK and not self._outside_links and not tar.stays_inside(member):
             target = member.target.decode("utf-8", "replace")
-            raise FileRefused(f"{to_text(member.name)!r} is a link that leads out of the tree, to {target!r}")
+            raise FileRefused(
+                f"{to_text(member.name)!r} is a link that leads out of the tree, to {target!r};"
+                " outside links were not asked for"
+            )
         spot = Spot(self._enter(member.path[:-1]), member.path[-1])
         self._resolver.check_spot(spot, Access.WRITE)
         if member.kind is MemberKind.LINK:
