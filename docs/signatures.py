@@ -37,6 +37,7 @@ SECTIONS: dict[str, tuple[str, ...]] = {
         "Chunk",
         "Stream",
         "Listing",
+        "Inspection",
     ),
     "Errors": ("HoldfastError",),
     "Without an event loop": ("sync",),
@@ -150,7 +151,8 @@ def members(name: str, cls: type) -> Iterator[str]:
     ]
     if properties:
         yield table(("property", "type", ""), properties)
-    for own, attribute in vars(cls).items():
+    mixed_in = [vars(base) for base in cls.__bases__ if base.__module__.endswith("verbs")]
+    for own, attribute in [pair for each in (vars(cls), *mixed_in) for pair in each.items()]:
         member = attribute.__func__ if isinstance(attribute, classmethod) else attribute
         if own in SYNTAX and member.__doc__:
             yield f"#### {SYNTAX[own].format(name.rpartition('.')[2].lower())}\n"

@@ -33,6 +33,7 @@ if TYPE_CHECKING:
         StillRunning,
         UnknownProcess,
     )
+    from .inspection import Inspection
     from .model import Chunk, CurrentUsage, Ended, Kind, Limits, Listing, Outcome, Size, Stream, Usage
     from .sandbox import Denial, Sandbox
 
@@ -49,6 +50,7 @@ _HOMES = {
     "connect": "api.host",
     "local": "api.host",
     "run": "api.sync",
+    "Inspection": "inspection",
     **dict.fromkeys(
         (
             "HoldfastError",
@@ -92,6 +94,7 @@ __all__ = [
     "HeadTail",
     "HoldfastError",
     "Host",
+    "Inspection",
     "Kind",
     "LimitReached",
     "Limits",

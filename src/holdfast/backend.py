@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Sequence
 from typing import TYPE_CHECKING, Any, Protocol
 
+from .inspection import InspectedHere
 from .model import Chunk, Ended, Exit, HostInfo, Leftovers, Page, Size, Spec, Stream, WriteStatus
 from .principal import Principal
 from .value import value
@@ -22,8 +23,7 @@ if TYPE_CHECKING:
 class Watcher(Protocol):
     """An object that is told, synchronously and in the order of the numbers, what a process does.
 
-    Calls come on the event loop.  A watcher neither waits nor raises; one that
-    raises is removed and logged.
+    Calls come on the event loop.  A watcher neither waits nor raises; one that raises is removed and logged.
     """
 
     def output(self, chunk: Chunk) -> None:
@@ -180,7 +180,7 @@ Packed = tuple[Any, ...]
 """An ended process as plain values: numbers, texts, bytes, and tuples and lists of them."""
 
 
-class HostedProcess(Process, Protocol):
+class HostedProcess(Process, InspectedHere, Protocol):
     """A process of this host, with what a server needs that offers it to clients; nothing here waits."""
 
     @property

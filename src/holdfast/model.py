@@ -366,6 +366,8 @@ class Listing:
     """Whether it outlives the client that asked for it."""
     identifier: str = ""
     """What no other process is ever called."""
+    waiting_for_input: bool | None = None
+    """Whether it waits for input; None if that is not known, or was not asked for."""
 
 
 @value

@@ -9,6 +9,7 @@ from collections.abc import Sequence
 from typing import Protocol
 
 from .backend import Backend, Process
+from .inspection import Inspected
 from .model import CurrentUsage, Listing, Spec
 from .value import value
 
@@ -32,7 +33,7 @@ class Naming:
 UNNAMED = Naming()
 
 
-class NamedProcess(Process, Protocol):
+class NamedProcess(Process, Inspected, Protocol):
     """A process that can be found by its name, and by its identifier."""
 
     @property
@@ -90,8 +91,8 @@ class Place(Backend, Protocol):
     async def describe(self, name: str) -> Listing:
         """Return what ``list`` says of the process that ``find`` finds."""
 
-    async def list(self) -> Sequence[Listing]:
-        """Return the processes that can be found, the oldest first."""
+    async def list(self, *, inspect: bool = False) -> Sequence[Listing]:
+        """Return the processes that can be found, the oldest first; ``inspect``: and who waits for input."""
 
     async def usage(self, names: Sequence[str] | None = None) -> Sequence[CurrentUsage]:
         """Return what processes that can be found use now; those of which nobody is left are left out.

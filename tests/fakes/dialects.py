@@ -20,6 +20,7 @@ from holdfast.backend import (
 )
 from holdfast.dialects.dialect import LongResult, Postponed
 from holdfast.files import Files
+from holdfast.inspection import Inspection
 from holdfast.model import (
     Chunk,
     Ended,
@@ -171,6 +172,8 @@ class FakeProcess(ImmediateControls):
         """Set by the first of them."""
         self.at_work = False
         """Whether those who hold its output open have something to do."""
+        self.inspection = Inspection(waiting_for_input=True)
+        """What a look at its input shows."""
         self.survivors: tuple[int, ...] = ()
         self.exact = True
         self.packed: Packed | None = None
@@ -266,6 +269,10 @@ class FakeProcess(ImmediateControls):
 
     def output_bytes(self) -> int:
         return self.retained_bytes
+
+    def look_at_input(self, tell: Callable[[Inspection], None]) -> None:
+        self.calls.append(("look_at_input",))
+        tell(self.inspection)
 
     def drain(self) -> None:
         self.calls.append(("drain",))

@@ -231,6 +231,7 @@ def _exec_ordinary(root: str) -> dict[str, Any]:
         "process/read": name,
         "process/ack": name,
         "process/wait": name,
+        "process/inspect": name,
         "process/write": {**name, "chunk": "AAAA", "writeId": "w"},
         "process/closeStdin": name,
         "process/resize": {**name, "size": size},

@@ -18,7 +18,7 @@ export interface Calls {
   /** End a process with everything it has started, and start it again under another identifier. */
   "process/restart": { params: RestartParams; result: StartResult };
   /** The processes that the client can ask for, those that are starting or ended included. */
-  "process/list": { params?: Record<string, never> | null; result: ListResult };
+  "process/list": { params: ListParams; result: ListResult };
   /** Return the process with this name or identifier, or whose identifier alone begins like this. */
   "process/find": { params: FindParams; result: ListedProcess };
   /** Forget a process that has ended, with its output; its identifier and its name are free then. */
@@ -31,6 +31,8 @@ export interface Calls {
   "process/ack": { params: AckParams; result: Nothing };
   /** Wait for the exit of a process. */
   "process/wait": { params: WaitParams; result: WaitResult };
+  /** Whether a process waits for input at this moment, and whether its terminal shows what is typed. */
+  "process/inspect": { params: InspectParams; result: InspectResult };
   /** Write bytes to stdin. An unknown process is an answer here, not an error. */
   "process/write": { params: WriteParams; result: WriteResult };
   /** End the input of a process, after everything that was offered before. */
@@ -394,6 +396,11 @@ export interface RestartParams {
   graceMs?: number | null;
 }
 
+export interface ListParams {
+  /** Tell of each running process whether it waits for input; for clients that know the extensions. */
+  inspect?: boolean | null;
+}
+
 export interface FindParams {
   /** Its name, its identifier, or at least 4 characters with which only its identifier begins. */
   name: string;
@@ -430,6 +437,10 @@ export interface WaitParams {
   processId: string;
   /** Wait so long for the exit; null is 0. */
   waitMs?: number | null;
+}
+
+export interface InspectParams {
+  processId: string;
 }
 
 export interface WriteParams {
@@ -772,6 +783,8 @@ export interface ListedProcess {
   kept?: boolean;
   /** What people call it, if it was given a name. */
   name?: string;
+  /** Told of a running process if `inspect` was asked for: as in `process/inspect`. */
+  waitingForInput?: boolean | null;
 }
 
 /** How far a process is. A member equals its word, and prints as it. */
@@ -904,6 +917,15 @@ export interface WaitResult {
   denial?: string;
   /** As in the answer to `process/read`. */
   droppedBytes?: number;
+}
+
+export interface InspectResult {
+  /** Whether one of its tree is blocked in a call that input would wake; null: the kernel does not tell. */
+  waitingForInput: boolean | null;
+  /** Whether its terminal shows what is typed; null without a terminal. */
+  echo: boolean | null;
+  /** Whether its terminal hands over whole lines; null without a terminal. */
+  canonical: boolean | null;
 }
 
 export interface WriteResult {

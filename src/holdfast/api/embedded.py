@@ -326,7 +326,9 @@ class Embedded:
         starting = self._starting.get(identifier)
         return self._processes[identifier].listing() if starting is None else starting
 
-    async def list(self) -> Sequence[Listing]:
+    async def list(self, *, inspect: bool = False) -> Sequence[Listing]:
+        if inspect:
+            return await self._list_inspected()
         listed = [*self._starting.values(), *(named.listing() for named in self._processes.values())]
         return sorted(listed, key=lambda listing: listing.started)
 
@@ -335,6 +337,13 @@ class Embedded:
         known = [self._processes[each] for each in dict.fromkeys(called) if each in self._processes]
         measured = [(each.name, each.identifier, each.process) for each in known]
         return [found async for found in current_usage(measured)]
+
+    async def _list_inspected(self) -> Sequence[Listing]:
+        """As ``list``, with what a look at each running process shows."""
+        running = [named for named in self._processes.values() if named.exit is None]
+        found = await asyncio.gather(*(named.inspect() for named in running))
+        waiting = {named.identifier: one.waiting_for_input for named, one in zip(running, found, strict=True)}
+        return [replace(one, waiting_for_input=waiting.get(one.identifier)) for one in await self.list()]
 
     # The end.
 

@@ -8,6 +8,8 @@ from typing import TYPE_CHECKING
 
 from holdfast.backend import Valve, Watch, Watcher
 from holdfast.errors import StillRunning
+from holdfast.inspecting import inspect
+from holdfast.inspection import Inspection
 from holdfast.model import Ended, Exit, Listing, Page, ProcessState, Size, Spec, WriteStatus
 from holdfast.value import replace
 
@@ -72,6 +74,9 @@ class EmbeddedProcess:
 
     async def wait(self, seconds: float) -> Exit | None:
         return await self.process.wait(seconds)
+
+    async def inspect(self) -> Inspection:
+        return await inspect(self.process)
 
     async def write(self, data: bytes, *, write_id: str | None = None) -> WriteStatus:
         return await self.process.write(data, write_id=write_id)

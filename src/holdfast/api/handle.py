@@ -19,6 +19,7 @@ from .feed import OutputBytes, OutputChunks, OutputFeed, Routes
 from .lines import TextLines
 from .reader import LIMIT
 from .stdin import StdinWriter
+from .verbs import HandleVerbs
 
 if TYPE_CHECKING:
     from holdfast.allowance import Allowance
@@ -35,7 +36,7 @@ _LONG = 3600.0
 """Seconds after which a request that waits for an exit is repeated."""
 
 
-class Handle:
+class Handle(HandleVerbs):
     """A process that was started, or found by its name."""
 
     def __init__(

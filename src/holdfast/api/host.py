@@ -342,9 +342,12 @@ class Host:
         process = await self.place.restart(name, grace=grace)
         return Handle(process, [], _ANY, stdin=True, ours=False, after=0, unread=self._unread)
 
-    async def processes(self) -> Sequence[Listing]:
-        """Return the processes that ``attach`` finds, the oldest first."""
-        return await self.place.list()
+    async def processes(self, *, inspect: bool = False) -> Sequence[Listing]:
+        """Return the processes that ``attach`` finds, the oldest first.
+
+        With ``inspect``, each says whether it waits for input.
+        """
+        return await self.place.list(inspect=inspect)
 
     async def remove(self, name: str) -> None:
         """Forget a process that has ended, and its output; its name may be shortened as for ``attach``.

@@ -172,9 +172,9 @@ class Host:
         """End a kept process, and start the same under its name.  See ``holdfast.Host.restart``."""
         return Handle(self._call(self._host.restart(name, grace=grace)), self._loop())
 
-    def processes(self) -> Sequence[Listing]:
+    def processes(self, *, inspect: bool = False) -> Sequence[Listing]:
         """Return the processes that ``attach`` finds, the oldest first."""
-        return self._call(self._host.processes())
+        return self._call(self._host.processes(inspect=inspect))
 
     def remove(self, name: str) -> None:
         """Forget a process that has ended, and its output.  See ``holdfast.Host.remove``."""

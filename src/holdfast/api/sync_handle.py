@@ -14,6 +14,7 @@ from .completed import TimedOut
 from .handle import DRAIN
 from .reader import LIMIT
 from .stdin import StdinWriter
+from .sync_verbs import SyncHandleVerbs
 from .thread import LoopThread
 
 if TYPE_CHECKING:
@@ -109,7 +110,7 @@ class Stdin:
         self._thread.call(self._stdin.wait_closed())
 
 
-class Handle:
+class Handle(SyncHandleVerbs):
     """A process that was started, or found by its name.
 
     The synchronous ``holdfast.Handle``; usable from any thread.

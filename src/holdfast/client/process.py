@@ -34,7 +34,6 @@ from holdfast.errors import (
     SignalFailed,
     StillRunning,
     UnknownProcess,
-    Unsupported,
 )
 from holdfast.model import Chunk, Ended, Exit, Page, Size, Stream, WriteStatus
 from holdfast.protocol import base64, events
@@ -67,6 +66,7 @@ from holdfast.protocol.start import TerminalSize
 from .calls import Answer, Within
 from .cursor import PULL_MS, Closed, Cursor, Event, Exited
 from .link import Link
+from .verbs import RemoteVerbs
 
 _log = logging.getLogger(__name__)
 
@@ -112,7 +112,7 @@ class RemoteWatch:
         self._process.drop(self)
 
 
-class RemoteProcess:
+class RemoteProcess(RemoteVerbs):
     """A process on a server.  Implements ``backend.Process``."""
 
     def __init__(
@@ -430,10 +430,6 @@ class RemoteProcess:
             await self._ask(REMOVE, RemoveProcessParams(self.identifier), _itself)
         except StillRunning:
             raise StillRunning(self.name) from None
-
-    def _need(self, feature: str, what: str) -> None:
-        if feature not in self._link.features:
-            raise Unsupported(what)
 
     async def _ask(
         self, signature: Signature[P, R], params: P, into: Callable[[R], T], *, repeat: bool = True

@@ -17,10 +17,10 @@ from holdfast.errors import BadRequest, LinkLost, NameTaken, ProcessLost, Unknow
 from holdfast.model import Chunk, EnvironmentPolicy, HostInfo, Limits, Listing, ProcessTerms, Spec
 from holdfast.place import UNNAMED, Naming
 from holdfast.protocol import events
+from holdfast.protocol.inspecting import LIST, ListParams
 from holdfast.protocol.paths import uri_of
 from holdfast.protocol.processes import (
     FIND,
-    LIST,
     FindParams,
     ListedProcess,
     ProcessClosed,
@@ -252,9 +252,9 @@ class RemoteBackend:
                 return found
         raise UnknownProcess(name)
 
-    async def list(self) -> Sequence[Listing]:
+    async def list(self, *, inspect: bool = False) -> Sequence[Listing]:
         """The processes of this client, and those that are kept for everybody."""
-        return await self._list(events.read_listing)
+        return await self._list(events.read_listing, inspect=inspect)
 
     async def usage(self, names: Sequence[str] | None = None) -> Sequence[CurrentUsage]:
         """What those processes use now."""
@@ -265,10 +265,13 @@ class RemoteBackend:
             USAGE, params, lambda result: [read_usage(one) for one in result.processes]
         )
 
-    async def _list(self, read: Callable[[ListedProcess], T]) -> Sequence[T]:
+    async def _list(self, read: Callable[[ListedProcess], T], *, inspect: bool = False) -> Sequence[T]:
         if "list" not in self._link.features:
             raise Unsupported("a list of processes")
-        return await self._link.call(LIST, None, lambda result: [read(each) for each in result.processes])
+        if inspect and "inspect" not in self._link.features:
+            raise Unsupported("whether processes wait for input")
+        params = ListParams(inspect=True) if inspect else ListParams()
+        return await self._link.call(LIST, params, lambda result: [read(each) for each in result.processes])
 
     async def aclose(self) -> None:
         """End every process that is not kept, and the connection.  May be called twice."""

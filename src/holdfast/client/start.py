@@ -25,7 +25,8 @@ from holdfast.errors import (
     OutcomeUnknown,
     SpawnFailed,
 )
-from holdfast.protocol.processes import LIST, TERMINATE, TerminateParams
+from holdfast.protocol.inspecting import LIST, ListParams
+from holdfast.protocol.processes import TERMINATE, TerminateParams
 from holdfast.protocol.start import START, StartParams
 
 from .calls import Answer, Within
@@ -162,7 +163,7 @@ class RemoteStart:
             self._end()  # All names are those of the session.
             self._release()
         else:
-            self._link.ask(LIST, None, self._on_list, within=Within.OWN)
+            self._link.ask(LIST, ListParams(), self._on_list, within=Within.OWN)
 
     def _on_list(self, answer: Answer) -> None:
         if not isinstance(answer, HoldfastError):

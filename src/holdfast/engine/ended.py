@@ -11,6 +11,7 @@ from collections.abc import Callable
 
 from holdfast.backend import ImmediateControls, Packed, Valve, Watcher
 from holdfast.errors import NoTerminal
+from holdfast.inspection import Inspection
 from holdfast.model import (
     Chunk,
     Denied,
@@ -28,6 +29,7 @@ from holdfast.model import (
 from holdfast.reports import Load
 from holdfast.sandbox import Denial
 
+from .inspecting import NOT_WAITING
 from .ring import Budget, Ring, page
 
 PACK_MOST = 4096
@@ -144,6 +146,9 @@ class EndedProcess(ImmediateControls):
 
     def output_bytes(self) -> int:
         return self._ring.total
+
+    def look_at_input(self, tell: Callable[[Inspection], None]) -> None:
+        tell(NOT_WAITING)
 
     def drain(self) -> None:
         pass

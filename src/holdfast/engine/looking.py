@@ -20,6 +20,8 @@ from holdfast.host.tree import Look, glance
 from holdfast.reports import Ends, Load, Pulse
 
 if TYPE_CHECKING:
+    from holdfast.host.input import InputEnd
+
     from .children import Child
     from .workers import Workers
 
@@ -140,6 +142,16 @@ class Looking:
             self._load = found[0], now, now + max(_FRESH, _SHARE * found[1])
         for tell in takers:
             tell(None if found is None else found[0], 0.0)
+
+    def input(self, end: InputEnd, tell: Callable[[bool | None], None]) -> None:
+        """Tell whether anybody waits for input at ``end``; that nobody does once the tree is gone."""
+
+        from holdfast.host.input import waits_for_input  # Most servers are never asked.
+
+        def look_for(look: Look) -> tuple[bool | None]:
+            return (waits_for_input(self._child.members(look), end, look),)
+
+        self._ask(look_for, lambda found: tell(False if found is None else found[0]))
 
     def signal(self, number: int) -> None:
         """Send a signal to everybody, after those that are on their way.

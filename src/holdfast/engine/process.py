@@ -39,6 +39,7 @@ from holdfast.value import replace
 from . import life
 from .children import Child
 from .ended import pack
+from .inspecting import TreeLooks
 from .life import FORGOTTEN, Descriptors, Owner, ProcessSnapshot, State, end_of, may_become
 from .measured import MeasuredProcess
 from .output import Output, Outputs
@@ -50,7 +51,7 @@ from .watchdog import Watchdog
 from .watches import LocalWatch, Waiting, notify, wait_for_one
 
 
-class LocalProcess(MeasuredProcess, ImmediateControls):
+class LocalProcess(MeasuredProcess, ImmediateControls, TreeLooks):
     """A process on this host.  Implements ``backend.HostedProcess``."""
 
     __slots__ = (

@@ -110,6 +110,15 @@ class Stdin:
         return self._fd is None
 
     @property
+    def is_behind(self) -> bool:
+        """Whether there are bytes that the child has no room for."""
+        return self._queued > 0
+
+    def fileno(self) -> int:
+        """Return its descriptor; -1 once it is closed."""
+        return -1 if self._fd is None else self._fd
+
+    @property
     def remembers(self) -> bool:
         """Whether a retry could come of a write that was accepted."""
         return self._ids is not None

@@ -27,6 +27,7 @@ from .recorder import EngineParts
 from .watches import Waiting
 
 if TYPE_CHECKING:
+    from holdfast.host.input import InputEnd
     from holdfast.host.sandbox.confinement import ConfinedCommand
 
 _PATIENCE = 3.0
@@ -267,6 +268,13 @@ class Tree:
             tell(False)
         else:
             self._look().pulse(_ends(files), tell)
+
+    def input(self, end: InputEnd, tell: Callable[[bool | None], None]) -> None:
+        """Tell whether anybody of it waits for input at ``end``; None if that is not known.
+
+        Of a tree that has gone meanwhile it is told that nobody does.
+        """
+        self._look().input(end, tell)
 
     # Its end.
 

@@ -37,7 +37,7 @@ def ends_of(files: Iterable[int]) -> Ends:
     """Return what a process has open that holds the other end of one of our ``files``."""
     names, terminals = set(), set()
     for fd in files:
-        number = _terminal_number(fd)
+        number = terminal_number(fd)
         if number is None:
             with contextlib.suppress(OSError):  # Who holds it is good to know, but nothing depends on it.
                 names.add(os.readlink(f"/proc/self/fd/{fd}"))
@@ -47,7 +47,7 @@ def ends_of(files: Iterable[int]) -> Ends:
     return Ends(frozenset(names), frozenset(terminals))
 
 
-def _terminal_number(fd: int) -> int | None:
+def terminal_number(fd: int) -> int | None:
     """Return the number of a terminal, given the descriptor of its master side; None for anything else."""
     with contextlib.suppress(OSError):
         number: int = struct.unpack("i", fcntl.ioctl(fd, _TIOCGPTN, bytes(4)))[0]

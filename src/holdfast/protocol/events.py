@@ -347,6 +347,7 @@ def _read_state(word: str) -> ProcessState | str:
 
 def read_listing(found: ListedProcess) -> Listing:
     """One process of a server's list."""
+    waiting = found.waiting_for_input
     return Listing(
         identifier=found.process_id,
         name=found.name or found.process_id,
@@ -361,4 +362,5 @@ def read_listing(found: ListedProcess) -> Listing:
         next_seq=found.next_seq,
         retained=found.retained_bytes,
         kept=found.kept is True,
+        waiting_for_input=waiting if isinstance(waiting, bool) else None,
     )

@@ -226,6 +226,8 @@ class ListedProcess(Shape):
     """Told if it belongs to no client."""
     name: str | UnsetType = UNSET
     """What people call it, if it was given a name."""
+    waiting_for_input: bool | UnsetType | None = UNSET
+    """Told of a running process if ``inspect`` was asked for: as in ``process/inspect``."""
 
     def __post_init__(self) -> None:
         within_u64(self.next_seq)
@@ -350,7 +352,6 @@ class ProcessClosed(Shape):
         within_u64(self.seq)
 
 
-LIST: Signature[None, ListResult] = Signature("process/list", None, ListResult)
 FIND = Signature("process/find", FindParams, ListedProcess)
 REMOVE = Signature("process/remove", RemoveProcessParams, Nothing)
 READ = Signature("process/read", ReadParams, ReadResult)

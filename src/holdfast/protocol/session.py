@@ -27,6 +27,7 @@ FEATURES = [
     "heldBy",
     "idempotentStart",
     "idleTimeout",
+    "inspect",
     "keep",
     "limits",
     "list",

@@ -27,7 +27,8 @@ from holdfast.protocol.files import (
     READ_FILE,
     WALK,
 )
-from holdfast.protocol.processes import LIST, READ, TERMINATE, WAIT, WRITE
+from holdfast.protocol.inspecting import INSPECT, LIST, read_inspected
+from holdfast.protocol.processes import READ, TERMINATE, WAIT, WRITE
 from holdfast.protocol.session import INITIALIZE, host_info
 from holdfast.protocol.shapes import Signature, reader
 from holdfast.protocol.start import START
@@ -44,6 +45,7 @@ TERMS = WalkTerms(9, 9, 9, follow=True, prune=True, budget=MIB, spell=str)
 READERS: tuple[tuple[Signature[Any, Any], Callable[[Any], Any]], ...] = (
     (INITIALIZE, lambda result: host_info(result.environment_info)),
     (START, lambda result: result),
+    (INSPECT, read_inspected),
     (LIST, lambda result: [read_listing(each) for each in result.processes]),
     (USAGE, lambda result: [read_usage(each) for each in result.processes]),
     (READ, read_page),

@@ -8,8 +8,8 @@ import msgspec
 import pytest
 
 from holdfast.protocol.files import DirectoryEntry, ReadBlockResult, ReadDirectoryResult
+from holdfast.protocol.inspecting import LIST
 from holdfast.protocol.processes import (
-    LIST,
     READ,
     TERMINATE,
     ListResult,

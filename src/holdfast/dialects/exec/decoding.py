@@ -15,6 +15,7 @@ from holdfast.model import utf8_size
 from holdfast.protocol import base64, paths
 from holdfast.protocol.files import WatchMissingParams, WriteBlockParams
 from holdfast.protocol.http import HttpRequestParams
+from holdfast.protocol.inspecting import ListParams
 from holdfast.protocol.processes import WriteParams
 from holdfast.protocol.shapes import Shape, decoded
 from holdfast.protocol.start import StartParams
@@ -29,6 +30,11 @@ def decode_unit(value: Any) -> None:
 
 
 # Processes.
+
+
+def decode_list(value: Any) -> ListParams:
+    """Params of a list, which may be absent, or null."""
+    return ListParams() if value is None else decoded(value, ListParams)
 
 
 class DecodedStart(msgspec.Struct):

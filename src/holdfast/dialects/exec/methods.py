@@ -10,6 +10,7 @@ from holdfast.dialects.dialect import Catalog, Method, Notice, listed, notice
 from holdfast.dialects.endpoints import Services
 from holdfast.errors import UnknownMethod
 from holdfast.protocol import files as f
+from holdfast.protocol import inspecting as i
 from holdfast.protocol import processes as p
 from holdfast.protocol import session as s
 from holdfast.protocol.http import HTTP_REQUEST, HttpBodyDelta
@@ -22,6 +23,7 @@ from .control import acknowledge, close_stdin, resize, signal, terminate, write
 from .conversation import ExecConversation, ExecEndpoint
 from .decoding import (
     decode_http_request,
+    decode_list,
     decode_start,
     decode_unit,
     decode_watch_missing,
@@ -31,6 +33,7 @@ from .decoding import (
 )
 from .files import close_file, open_file, read_block, watch_missing, write_block
 from .http import request
+from .inspecting import inspect
 from .naming import find, remove
 from .reading import read, wait
 from .restarting import restart
@@ -101,9 +104,9 @@ _ROWS = (
         starts=True,
         waits=True,
     ),
-    _method(p.LIST, list_processes, "exec", waits=True),
+    _method(i.LIST, list_processes, "exec", decode=decode_list, waits=True),
     # Its answer is a part of that of the list.
-    _method(p.FIND, find, "exec", waits=True, implied_by=(p.LIST.name,)),
+    _method(p.FIND, find, "exec", waits=True, implied_by=(i.LIST.name,)),
     # Not in any order with its start: a process that has not ended is refused.
     _method(p.REMOVE, remove, "exec"),
     _method(USAGE, usage, "exec", waits=True),
@@ -111,6 +114,7 @@ _ROWS = (
     _about(p.READ, read, waits=True, implied_by=(START.name,)),
     _about(p.ACK, acknowledge, implied_by=(START.name, p.READ.name)),
     _about(p.WAIT, wait, waits=True, implied_by=(START.name, p.READ.name)),
+    _about(i.INSPECT, inspect, waits=True),
     _about(p.WRITE, write, decode=decode_write, waits=True),
     _about(p.CLOSE_STDIN, close_stdin),
     _about(p.RESIZE, resize),

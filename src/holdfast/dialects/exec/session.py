@@ -12,6 +12,7 @@ from typing import Any
 from holdfast.dialects.dialect import Pause
 from holdfast.dialects.scope import Starting
 from holdfast.protocol import events
+from holdfast.protocol.inspecting import ListParams
 from holdfast.protocol.session import (
     CloseResult,
     EnvironmentInfo,
@@ -25,6 +26,7 @@ from holdfast.wire.jsonrpc import JsonParts, encode
 
 from .conversation import ExecConversation
 from .entries import ArchivedEntry, Entry
+from .inspecting import Waiting, look_at_all
 from .scopes import ProcessScope, Session
 
 
@@ -62,32 +64,36 @@ _READY = JsonParts((encode(StatusResult()),))
 # Its processes.
 
 
+_NOBODY: Waiting = {}
+
 _AT_ONCE = 1024
 """Processes listed before others get their turn: a millisecond, or three if all of them run."""
 
 
-def list_processes(talk: ExecConversation, params: None) -> JsonParts | Coroutine[Any, Any, JsonParts]:
+def list_processes(talk: ExecConversation, params: ListParams) -> JsonParts | Coroutine[Any, Any, JsonParts]:
     """The processes that the client can ask for, those that are starting or ended included."""
     session, most = talk.session, talk.endpoint.limits.answer_bytes
     count = len(session) + len(session.tenant.shared)
-    if count > _AT_ONCE or talk.listing.locked():
-        return _list_later(talk, session, most)
+    inspects = bool(params.inspect) and session.extended
+    if inspects or count > _AT_ONCE or talk.listing.locked():
+        return _list_later(talk, session, most, inspects=inspects)
     parts = JsonParts()
     for _ in _fill(parts, session, most):
         pass
     return parts
 
 
-async def _list_later(talk: ExecConversation, session: Session, most: int) -> JsonParts:
+async def _list_later(talk: ExecConversation, session: Session, most: int, *, inspects: bool) -> JsonParts:
     parts = JsonParts()
     async with talk.listing:
+        waiting = await look_at_all(talk) if inspects else _NOBODY
         await talk.flow()  # The next large answer waits until the client has taken the last one.
-        for _ in _fill(parts, session, most):
+        for _ in _fill(parts, session, most, waiting):
             await Pause()
     return parts
 
 
-def _fill(parts: JsonParts, session: Session, most: int) -> Iterator[None]:
+def _fill(parts: JsonParts, session: Session, most: int, waiting: Waiting = _NOBODY) -> Iterator[None]:
     """Make the list, and pause where others should have their turn.
 
     ``most`` are the bytes of all processes; what goes beyond them is left out, and the list says so.
@@ -99,7 +105,7 @@ def _fill(parts: JsonParts, session: Session, most: int) -> Iterator[None]:
         for entry in home:
             if type(entry) is Entry and entry.request.auto_remove and not shared.is_listed(entry.name):
                 continue
-            text = (b"," if count else b"") + _line(home, entry)
+            text = (b"," if count else b"") + _line(home, entry, waiting)
             most -= len(text)
             if most < 0:
                 parts.append(b'],"more":true}')
@@ -116,12 +122,16 @@ def listed_one(home: ProcessScope, entry: Entry | ArchivedEntry | Starting) -> J
     return JsonParts((_line(home, entry),))
 
 
-def _line(home: ProcessScope, entry: Entry | ArchivedEntry | Starting) -> bytes:
-    head, state = entry.listed if isinstance(entry, ArchivedEntry) else _listed(entry)
+def _line(home: ProcessScope, entry: Entry | ArchivedEntry | Starting, waiting: Waiting = _NOBODY) -> bytes:
+    head, state = entry.listed if isinstance(entry, ArchivedEntry) else _listed(entry, waiting)
     return b"{%b%b%b" % (head, b'"kept":true,' if home.is_shared else b"", state)
 
 
-def _listed(entry: Entry | Starting) -> tuple[bytes, bytes]:
+def _listed(entry: Entry | Starting, waiting: Waiting) -> tuple[bytes, bytes]:
     about: bytes = entry.request.about
-    state = events.LISTED_STARTING if isinstance(entry, Starting) else events.listed_state(entry.process)
+    state = events.LISTED_STARTING
+    if isinstance(entry, Entry):
+        state = events.listed_state(entry.process)
+        if entry in waiting:
+            state = b"%b%b}" % (state[:-1], waiting[entry])
     return events.listed_head(entry.name, about), state

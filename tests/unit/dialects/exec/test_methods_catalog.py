@@ -13,6 +13,7 @@ from msgspec import UNSET
 
 from holdfast.dialects.exec.decoding import (
     decode_http_request,
+    decode_list,
     decode_start,
     decode_unit,
     decode_watch_missing,
@@ -23,6 +24,7 @@ from holdfast.dialects.exec.methods import ABSENT, CATALOG, METHODS
 from holdfast.model import Chunk, Exit, Gap, Kind, Outcome, Page, Stream, Usage
 from holdfast.protocol.files import WatchMissingParams, WriteBlockParams
 from holdfast.protocol.http import HttpRequestParams
+from holdfast.protocol.inspecting import ListParams
 from holdfast.protocol.processes import ListResult, ReadResult, WriteParams
 from holdfast.protocol.start import StartParams
 from tests.fakes.dialects import FakeProcess, exited
@@ -38,6 +40,7 @@ DECODERS: dict[Any, Any] = {
     decode_unit: None,
     decode_http_request: HttpRequestParams,
     decode_write_block: WriteBlockParams,
+    decode_list: ListParams,
     decode_watch_missing: WatchMissingParams,
 }
 """Those that do more than decode, and what they decode."""
@@ -90,6 +93,7 @@ CALLS: dict[str, Any] = {
     "process/read": READ,
     "process/ack": {"processId": "p", "seq": 1, "release": True},
     "process/wait": READ,
+    "process/inspect": READ,
     "process/write": {"processId": "p", "chunk": "aGk=", "writeId": "w"},
     "process/closeStdin": READ,
     "process/resize": {"processId": "p", "size": {"rows": 1, "cols": 1}},
