@@ -38,6 +38,8 @@ SECTIONS: dict[str, tuple[str, ...]] = {
         "Stream",
         "Listing",
         "Inspection",
+        "Waited",
+        "WaitEnd",
     ),
     "Errors": ("HoldfastError",),
     "Without an event loop": ("sync",),

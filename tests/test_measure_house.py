@@ -40,6 +40,7 @@ def test_the_twins_are_the_synchronous_modules_of_the_library() -> None:
     """Elsewhere a name that repeats is one too many."""
     assert [path.name for path in measure.TWINS] == [
         "sync.py",
+        "sync_commands.py",
         "sync_handle.py",
         "sync_http.py",
         "sync_verbs.py",

@@ -18,6 +18,8 @@ if TYPE_CHECKING:
     from .api.handle import Handle
     from .api.host import Host, connect, local
     from .api.sync import run
+    from .api.waiting import ProcessEnded, WaitTimedOut
+    from .conditions import Waited, WaitEnd
     from .errors import (
         HoldfastError,
         LimitReached,
@@ -51,6 +53,10 @@ _HOMES = {
     "local": "api.host",
     "run": "api.sync",
     "Inspection": "inspection",
+    "ProcessEnded": "api.waiting",
+    "WaitTimedOut": "api.waiting",
+    "WaitEnd": "conditions",
+    "Waited": "conditions",
     **dict.fromkeys(
         (
             "HoldfastError",
@@ -108,6 +114,7 @@ __all__ = [
     "Outcome",
     "OutcomeUnknown",
     "OutputGap",
+    "ProcessEnded",
     "ProcessLost",
     "Sandbox",
     "Size",
@@ -117,6 +124,9 @@ __all__ = [
     "TimedOut",
     "UnknownProcess",
     "Usage",
+    "WaitEnd",
+    "WaitTimedOut",
+    "Waited",
     "__version__",
     "connect",
     "local",

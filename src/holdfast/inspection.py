@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Protocol
+from typing import TYPE_CHECKING, Protocol
 
 from .value import value
+
+if TYPE_CHECKING:
+    from .conditions import Condition, Waited
 
 
 @value
@@ -46,5 +49,13 @@ class Inspected(Protocol):
         """What it does at this moment.
 
         Raises:
+            Unsupported: The server has no such method.
+        """
+
+    async def wait_for(self, condition: Condition, seconds: float) -> Waited:
+        """Wait until something is so, the process has ended, or the time is over.
+
+        Raises:
+            BadRequest: The condition makes no sense.
             Unsupported: The server has no such method.
         """

@@ -83,6 +83,7 @@ class Leaver:
         for name in ("full", "tty", "loud"):
             yield "process/read", {"processId": name, "waitMs": 60_000, "afterSeq": 9}
             yield "process/wait", {"processId": name, "waitMs": 60_000}
+            yield "process/waitFor", {"processId": name, "waitMs": 60_000, "port": 1}
         yield "process/terminate", {"processId": chance.choice(["full", "tty"]), "graceMs": 50}
         yield "process/list", None
         yield "process/usage", {}

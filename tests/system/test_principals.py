@@ -168,6 +168,7 @@ NAMED: dict[str, Callable[[str], Message]] = {
     "process/restart": about(processId="NAME", newProcessId="other"),
     "process/remove": about(processId="NAME"),
     "process/inspect": about(processId="NAME"),
+    "process/waitFor": about(processId="NAME", output="x"),
     "process/write": lambda name: write_params(name, b"evil\n", "w1"),
     "process/closeStdin": about(processId="NAME"),
     "process/resize": about(processId="NAME", size={"rows": 1, "cols": 1}),

@@ -31,6 +31,8 @@ export interface Calls {
   "process/ack": { params: AckParams; result: Nothing };
   /** Wait for the exit of a process. */
   "process/wait": { params: WaitParams; result: WaitResult };
+  /** Wait until a port or a URL answers, a text is printed, a file is there, or the process ends. */
+  "process/waitFor": { params: WaitForParams; result: WaitForResult };
   /** Whether a process waits for input at this moment, and whether its terminal shows what is typed. */
   "process/inspect": { params: InspectParams; result: InspectResult };
   /** Write bytes to stdin. An unknown process is an answer here, not an error. */
@@ -436,6 +438,20 @@ export interface AckParams {
 export interface WaitParams {
   processId: string;
   /** Wait so long for the exit; null is 0. */
+  waitMs?: number | null;
+}
+
+export interface WaitForParams {
+  processId: string;
+  /** Until this TCP port at the loopback address of the server's host takes a connection. */
+  port?: number | null;
+  /** Until a GET is answered with a status below 400; redirects are not followed. */
+  url?: string | null;
+  /** Until this regular expression is found in the output, which is searched from its begin. */
+  output?: string | null;
+  /** Until something is there. */
+  file?: string | null;
+  /** Wait so long; null is 0: one attempt. */
   waitMs?: number | null;
 }
 
@@ -918,6 +934,27 @@ export interface WaitResult {
   /** As in the answer to `process/read`. */
   droppedBytes?: number;
 }
+
+export interface WaitForResult {
+  end: WaitEnd;
+  /** The line with the text, as far as it had come; of a long one the last 4,096 bytes. */
+  line: string | null;
+  /** The number of the output in which the text ends. */
+  seq: number | null;
+  /** What the URL was answered with at last. */
+  status: number | null;
+  exitCode: number | null;
+  /** How the process has ended, if it has. */
+  outcome: Outcome | null;
+  usage: Usage | null;
+  /** Why the last attempt was none. */
+  trouble: string | null;
+  /** Whether output was dropped before it could be searched. */
+  missed: boolean;
+}
+
+/** How a wait has ended. */
+export type WaitEnd = "met" | "exited" | "timeout";
 
 export interface InspectResult {
   /** Whether one of its tree is blocked in a call that input would wake; null: the kernel does not tell. */

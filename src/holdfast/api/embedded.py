@@ -226,7 +226,9 @@ class Embedded:
         self._check_open()  # If not, ``aclose`` ends it with all others.
         if naming.retain is not None:
             process.retain(naming.retain)
-        named = EmbeddedProcess(about, (spec, naming), process, partial(self._drop, identifier))
+        named = EmbeddedProcess(
+            about, (spec, naming), process, partial(self._drop, identifier), self._backend
+        )
         # The last reference may go away in any thread.
         weakref.finalize(named, _soon, self._loop, process.forget).atexit = False
         self._processes[identifier] = named

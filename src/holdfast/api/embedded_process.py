@@ -7,13 +7,16 @@ from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING
 
 from holdfast.backend import Valve, Watch, Watcher
+from holdfast.conditions import Condition, Waited
 from holdfast.errors import StillRunning
 from holdfast.inspecting import inspect
 from holdfast.inspection import Inspection
 from holdfast.model import Ended, Exit, Listing, Page, ProcessState, Size, Spec, WriteStatus
 from holdfast.value import replace
+from holdfast.waiting import wait_for
 
 if TYPE_CHECKING:
+    from holdfast.backend import Backend
     from holdfast.engine.process import LocalProcess
     from holdfast.place import Naming
 
@@ -32,12 +35,14 @@ class EmbeddedProcess:
         request: tuple[Spec, Naming],
         process: LocalProcess,
         drop: Callable[[], None],
+        backend: Backend,
     ) -> None:
         """
         Args:
             about: What a list said of it while it was starting.
             request: What was asked for.
             drop: Makes its place forget it.
+            backend: Whose process it is.
         """
         self.name = about.name
         self.identifier = about.identifier
@@ -45,6 +50,7 @@ class EmbeddedProcess:
         self.process = process
         self._about = about
         self._drop = drop
+        self._backend = backend
 
     @property
     def pid(self) -> int:
@@ -77,6 +83,9 @@ class EmbeddedProcess:
 
     async def inspect(self) -> Inspection:
         return await inspect(self.process)
+
+    async def wait_for(self, condition: Condition, seconds: float) -> Waited:
+        return await wait_for(self.process, condition, self._backend, seconds=seconds)
 
     async def write(self, data: bytes, *, write_id: str | None = None) -> WriteStatus:
         return await self.process.write(data, write_id=write_id)

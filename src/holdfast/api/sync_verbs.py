@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import os
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
+    from holdfast.conditions import Waited
     from holdfast.inspection import Inspection
 
     from .handle import Handle
@@ -24,3 +26,35 @@ class SyncHandleVerbs:
             Unsupported: The server does not support it.
         """
         return self._thread.call(self._handle.inspect())
+
+    def wait_for(
+        self,
+        *,
+        port: int | None = None,
+        url: str | None = None,
+        output: str | None = None,
+        file: str | os.PathLike[str] | None = None,
+        timeout: float | None = None,
+    ) -> Waited:
+        """Wait until the process has brought one of these about: what was so before counts.
+
+        Far away the server waits, and nothing is asked again and again over the network.
+
+        Args:
+            port: A TCP port at the loopback address of its host takes a connection.
+            url: A GET is answered with a status below 400.  Other hosts than its own need a token that
+                allows ``http/request``.
+            output: A regular expression is found in its output, from the begin; without lookaround,
+                backreferences, lazy repetitions and word borders.  The result has the line.
+            file: Something is at this absolute path on its host.
+            timeout: Seconds; None is no bound.
+
+        Raises:
+            WaitTimedOut: It was not so in time; the process runs on.
+            ProcessEnded: The process has ended before.
+            BadRequest: What to wait for makes no sense, or is not exactly one thing.
+            Forbidden: The token does not allow to find that out.
+            Unsupported: The server does not support it.
+        """
+        waiting = self._handle.wait_for(port=port, url=url, output=output, file=file, timeout=timeout)
+        return self._thread.call(waiting)

@@ -8,7 +8,7 @@ from collections.abc import Iterable, Mapping
 from difflib import get_close_matches
 
 from .options import Parser, add_detach_keys, add_names, add_output, add_quiet, add_server
-from .quantities import byte_count, count, duration, positive, positive_duration, terminal_size
+from .quantities import byte_count, condition, count, duration, positive, positive_duration, terminal_size
 from .report import Failure
 from .sandbox_options import add_sandbox
 
@@ -87,9 +87,21 @@ def configure_wait(parser: Parser) -> None:
     parser.passes_code = True
     parser.description = (
         "Wait until processes have ended.  The exit code is that of the process; of several, that of the\n"
-        "first one in the order given that is not 0.  Of several, the codes are printed, one per line."
+        "first one in the order given that is not 0.  Of several, the codes are printed, one per line.\n"
+        "With --for, wait until a process is ready: the exit code is 0 then.  If it ends before, the exit\n"
+        "code is that of the process, or 125 in place of 0; 124 if the time is over before."
     )
     add_names(parser, several=True)
+    parser.add_argument(
+        "--for",
+        dest="condition",
+        metavar="WHAT",
+        type=condition,
+        help="port:8080, url:http://localhost:8080/health, output:REGEX or file:/PATH, on the server's host",
+    )
+    parser.add_argument(
+        "--timeout", metavar="TIME", type=duration, help="how long to wait for it (default: for ever)"
+    )
     add_output(parser)
     add_quiet(parser, "print nothing")
     add_server(parser)

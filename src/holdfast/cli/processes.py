@@ -37,6 +37,7 @@ from .show import (
 from .streams import DescriptorReader, is_given
 from .target import perform
 from .terminal import DEFAULT_DETACH_KEYS, detach_keys, is_terminal, screen_size
+from .waiting import wait_until
 
 # attach and logs.
 
@@ -251,6 +252,10 @@ _LONG_WAIT = 3600.0
 
 def wait(arguments: argparse.Namespace) -> int:
     """Wait for the end of processes; return the exit code of the first that did not exit with 0."""
+    if arguments.condition is not None:
+        return wait_until(arguments)
+    if arguments.timeout is not None:
+        raise Failure("--timeout is how long to wait for what --for says; add --for")
 
     async def work(host: Host) -> int:
         ends = []

@@ -131,3 +131,20 @@ def terminal_size(text: str) -> tuple[int, int]:
             f"{text!r} is not a size; write rows, x and columns, for example 24x80"
         )
     return rows, cols
+
+
+# Conditions.
+
+
+def condition(text: str) -> tuple[str, int | str]:
+    """Parse what to wait for, such as ``port:8080``; return its kind and what follows it."""
+    kind, mark, what = text.partition(":")
+    if not mark or not what or kind not in ("port", "url", "output", "file"):
+        raise argparse.ArgumentTypeError(
+            f"{text!r} is nothing to wait for; write port:8080, url:http://HOST/, output:REGEX or file:/PATH"
+        )
+    if kind != "port":
+        return kind, what
+    if not (what.isascii() and what.isdecimal() and 0 < int(what[:6]) < 2**16):
+        raise argparse.ArgumentTypeError(f"{what!r} is no port; write a number from 1 to 65535")
+    return kind, int(what)

@@ -17,7 +17,7 @@ from holdfast.errors import BadRequest, LinkLost, NameTaken, ProcessLost, Unknow
 from holdfast.model import Chunk, EnvironmentPolicy, HostInfo, Limits, Listing, ProcessTerms, Spec
 from holdfast.place import UNNAMED, Naming
 from holdfast.protocol import events
-from holdfast.protocol.inspecting import LIST, ListParams
+from holdfast.protocol.inspecting import LIST
 from holdfast.protocol.paths import uri_of
 from holdfast.protocol.processes import (
     FIND,
@@ -47,6 +47,7 @@ from .cursor import Closed, Exited
 from .link import Link
 from .process import RemoteProcess
 from .start import RemoteStart
+from .verbs import list_params
 
 if TYPE_CHECKING:
     from holdfast.model import CurrentUsage
@@ -266,11 +267,7 @@ class RemoteBackend:
         )
 
     async def _list(self, read: Callable[[ListedProcess], T], *, inspect: bool = False) -> Sequence[T]:
-        if "list" not in self._link.features:
-            raise Unsupported("a list of processes")
-        if inspect and "inspect" not in self._link.features:
-            raise Unsupported("whether processes wait for input")
-        params = ListParams(inspect=True) if inspect else ListParams()
+        params = list_params(self._link, inspect=inspect)
         return await self._link.call(LIST, params, lambda result: [read(each) for each in result.processes])
 
     async def aclose(self) -> None:

@@ -5,9 +5,11 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import TYPE_CHECKING, TypeVar
 
+from holdfast.conditions import Condition, Waited
 from holdfast.errors import Unsupported
 from holdfast.inspection import Inspection
-from holdfast.protocol.inspecting import INSPECT, InspectParams, read_inspected
+from holdfast.protocol.inspecting import INSPECT, InspectParams, ListParams, read_inspected
+from holdfast.protocol.waiting import WAIT_FOR, read_waited, wait_for_params
 
 if TYPE_CHECKING:
     from holdfast.protocol.shapes import Signature
@@ -17,6 +19,19 @@ if TYPE_CHECKING:
 P = TypeVar("P")
 R = TypeVar("R")
 T = TypeVar("T")
+
+
+def list_params(link: Link, *, inspect: bool) -> ListParams:
+    """What a list is asked for with; ``inspect``: and who waits for input.
+
+    Raises:
+        Unsupported: The server does not tell that.
+    """
+    if "list" not in link.features:
+        raise Unsupported("a list of processes")
+    if inspect and "inspect" not in link.features:
+        raise Unsupported("whether processes wait for input")
+    return ListParams(inspect=True) if inspect else ListParams()
 
 
 class RemoteVerbs:
@@ -38,3 +53,7 @@ class RemoteVerbs:
     async def inspect(self) -> Inspection:
         self._need("inspect", "whether a process waits for input")
         return await self._ask(INSPECT, InspectParams(self.identifier), read_inspected)
+
+    async def wait_for(self, condition: Condition, seconds: float) -> Waited:
+        self._need("waitFor", f"waiting for {condition}")
+        return await self._ask(WAIT_FOR, wait_for_params(self.identifier, condition, seconds), read_waited)

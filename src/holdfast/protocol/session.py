@@ -50,6 +50,7 @@ FEATURES = [
     "truncateOutput",
     "usage",
     "wait",
+    "waitFor",
     "window",
 ]
 """What ``capabilities.holdfast`` announces: what our servers do beyond the protocol."""

@@ -33,6 +33,7 @@ from holdfast.protocol.session import INITIALIZE, host_info
 from holdfast.protocol.shapes import Signature, reader
 from holdfast.protocol.start import START
 from holdfast.protocol.usage import USAGE, read_usage
+from holdfast.protocol.waiting import WAIT_FOR, read_waited
 from holdfast.wire import jsonrpc
 from holdfast.wire.jsonrpc import ErrorBody
 
@@ -46,6 +47,7 @@ READERS: tuple[tuple[Signature[Any, Any], Callable[[Any], Any]], ...] = (
     (INITIALIZE, lambda result: host_info(result.environment_info)),
     (START, lambda result: result),
     (INSPECT, read_inspected),
+    (WAIT_FOR, read_waited),
     (LIST, lambda result: [read_listing(each) for each in result.processes]),
     (USAGE, lambda result: [read_usage(each) for each in result.processes]),
     (READ, read_page),

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from holdfast import PIPE, Inspection, sync
+import pytest
+
+from holdfast import PIPE, Inspection, WaitTimedOut, sync
 from tests.fakes.process import nothing_left_open
 
 
@@ -15,3 +17,12 @@ def test_a_process_says_that_it_waits_for_input() -> None:
 
     assert found == Inspection(waiting_for_input=True)
     assert listed.waiting_for_input is True
+
+
+def test_a_program_waits_until_a_process_is_ready() -> None:
+    with nothing_left_open(), sync.local() as host:
+        handle = host.start(["sh", "-c", "echo ready; exec cat"], stdin=PIPE)
+
+        assert handle.wait_for(output="ready").line == "ready"
+        with pytest.raises(WaitTimedOut):
+            handle.wait_for(output="never", timeout=0)

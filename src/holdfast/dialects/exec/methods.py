@@ -17,6 +17,7 @@ from holdfast.protocol.http import HTTP_REQUEST, HttpBodyDelta
 from holdfast.protocol.shapes import Signature, decoded
 from holdfast.protocol.start import RESTART, START
 from holdfast.protocol.usage import USAGE
+from holdfast.protocol.waiting import WAIT_FOR
 
 from . import files
 from .control import acknowledge, close_stdin, resize, signal, terminate, write
@@ -41,6 +42,7 @@ from .session import close, environment_info, environment_status, initialize, li
 from .spans import in_span
 from .starting import start
 from .usage import usage
+from .waiting import wait_for
 
 P = TypeVar("P")
 R = TypeVar("R")
@@ -114,6 +116,7 @@ _ROWS = (
     _about(p.READ, read, waits=True, implied_by=(START.name,)),
     _about(p.ACK, acknowledge, implied_by=(START.name, p.READ.name)),
     _about(p.WAIT, wait, waits=True, implied_by=(START.name, p.READ.name)),
+    _about(WAIT_FOR, wait_for, waits=True),
     _about(i.INSPECT, inspect, waits=True),
     _about(p.WRITE, write, decode=decode_write, waits=True),
     _about(p.CLOSE_STDIN, close_stdin),

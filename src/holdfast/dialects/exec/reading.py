@@ -38,7 +38,7 @@ def read(
         next_seq = process.next_seq
         if after >= next_seq - 1:
             return events.nothing(next_seq)
-    limit, wait = _limit(talk, entry, params.max_bytes), _seconds(params.wait_ms)
+    limit, wait = _limit(talk, entry, params.max_bytes), as_seconds(params.wait_ms)
     # Now: the client may close its session while it waits.
     extended = talk.session.extended
     page = process.try_read(after=after, limit=limit, wait=wait)
@@ -114,7 +114,7 @@ def _page(talk: ExecConversation, entry: Entry, page: Page, *, extended: bool) -
 async def wait(talk: ExecConversation, params: WaitParams) -> WaitResult:
     """Wait for the exit of a process."""
     process = find(talk, params.process_id).process
-    end = await process.wait(_seconds(params.wait_ms))
+    end = await process.wait(as_seconds(params.wait_ms))
     result = WaitResult(
         exited=end is not None,
         exit_code=None if end is None else end.code,
@@ -129,7 +129,8 @@ async def wait(talk: ExecConversation, params: WaitParams) -> WaitResult:
     return result
 
 
-def _seconds(milliseconds: int | None) -> float:
+def as_seconds(milliseconds: int | None) -> float:
+    """A time on the wire, in seconds, and not so long that clocks overflow."""
     return min((milliseconds or 0) / 1000, _LONGEST_WAIT)
 
 

@@ -94,6 +94,7 @@ CALLS: dict[str, Any] = {
     "process/ack": {"processId": "p", "seq": 1, "release": True},
     "process/wait": READ,
     "process/inspect": READ,
+    "process/waitFor": {"processId": "p", "output": "x"},
     "process/write": {"processId": "p", "chunk": "aGk=", "writeId": "w"},
     "process/closeStdin": READ,
     "process/resize": {"processId": "p", "size": {"rows": 1, "cols": 1}},
