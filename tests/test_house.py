@@ -69,6 +69,7 @@ BROAD_EXCEPT_MARK = re.compile(r"#\s*noqa:\s*BLE001\b")
 # Modules whose tests are not in the mirrored file under tests/unit: module -> the file that covers it, both
 # as paths from the root of the repository.
 COVERED_BY: dict[str, str] = {
+    f"{PACKAGE}/faults.py": "tests/unit/test_errors.py",
     f"{PACKAGE}/api/embedded_process.py": "tests/unit/api/test_embedded.py",
     f"{PACKAGE}/cli/interrupts.py": "tests/system/test_cli_fetch.py",
     f"{PACKAGE}/api/files.py": "tests/contract/test_host_files.py",

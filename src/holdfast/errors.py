@@ -6,21 +6,20 @@ our own bounds.  Facts are attributes; the sentence is made in ``__str__``.
 Codes and wire texts belong to the dialects, which translate with ``explain``.
 """
 
-# house: long because it is one tree, and whoever looks for an error looks here
-
 from __future__ import annotations
 
 import errno
 import os
-from enum import Enum
 from typing import TYPE_CHECKING
 
 from . import old_names
-from .value import value
+from .faults import PYTHONS_OWN, SystemFault
+from .faults import Fault as Fault
+from .faults import HeaderFault as HeaderFault
+from .faults import HttpFault as HttpFault
+from .faults import LinkFault as LinkFault
+from .faults import ProgramSearch as ProgramSearch
 from .wording import counted
-
-if TYPE_CHECKING:
-    from typing import Self
 
 
 class HoldfastError(Exception):
@@ -196,29 +195,6 @@ class SessionBusy(Refused):
         return f"session {self.session!r} is attached to another connection"
 
 
-class Fault(Enum):
-    """What was wrong with a start, so that a client need not guess."""
-
-    PROGRAM = "program"
-    """The program: missing, not executable, not a program."""
-    DIRECTORY = "directory"
-    """The working directory: missing, not a directory, not permitted."""
-    ARGUMENT = "argument"
-    """An argument or variable that cannot be handed to any program."""
-    SYSTEM = "system"
-    """The host: out of processes, memory, descriptors or terminals."""
-    SANDBOX = "sandbox"
-    """The sandbox: it could not be made, or the program is not to be seen in it."""
-
-
-@value
-class ProgramSearch:
-    """A lookup of a program by its bare name."""
-
-    path: str | None
-    """The child's PATH; None if it has none."""
-
-
 class SpawnFailed(HoldfastError):
     """The system would not start it."""
 
@@ -269,24 +245,8 @@ class SignalFailed(_Reasoned):
         return f"signal not delivered: {self.reason}"
 
 
-class _OfFile(HoldfastError, OSError):
-    """An error about a file.  It is an ``OSError``, so that programs written for ``open`` can handle it.
-
-    It has the system's number as ``errno``, the words for it as ``strerror`` and the path as ``filename``,
-    which is None until somebody who knows it puts it there.
-    """
-
-    number: int
-
-    def __new__(cls, *facts: object, **named: object) -> Self:
-        # ``OSError`` takes its members here, and would take our facts for them.
-        return super().__new__(cls)
-
-    def _know(self, number: int, *facts: object) -> None:
-        self.args = facts  # ``OSError`` has not taken them.
-        self.number = self.errno = number
-        self.strerror = os.strerror(number)
-        self.filename: str | None = None
+class _OfFile(HoldfastError, SystemFault):
+    """An error about a file, which is an ``OSError``, so that programs written for ``open`` can handle it."""
 
     def __reduce__(self) -> tuple[object, ...]:
         # By the facts that were given; ``OSError`` would give its members.
@@ -317,17 +277,8 @@ class FileFailed(_OfFile):
 
 _FAILURES = {
     number: type(kind.__name__, (FileFailed, kind), {"__module__": __name__, "__doc__": kind.__doc__})
-    for kind, numbers in (
-        (FileNotFoundError, (errno.ENOENT,)),
-        (FileExistsError, (errno.EEXIST,)),
-        (PermissionError, (errno.EACCES, errno.EPERM)),
-        (IsADirectoryError, (errno.EISDIR,)),
-        (NotADirectoryError, (errno.ENOTDIR,)),
-    )
-    for number in numbers
+    for number, kind in PYTHONS_OWN.items()
 }
-"""The classes of Python for what goes wrong with paths.  The others, such as ``TimeoutError``, would be
-taken for something that happened to the connection."""
 
 
 class FileRefused(_OfFile, _Reasoned, Refused):
@@ -380,19 +331,6 @@ class BadUrl(BadRequest):
     """Text that is no URL, or names no place."""
 
 
-class HeaderFault(Enum):
-    """What is wrong with a header of an HTTP request."""
-
-    NAME = "name"
-    VALUE = "value"
-    MISSING = "missing"
-    """The variable is not set, or is no text."""
-    EMPTY = "empty"
-    """The variable is set to nothing."""
-    FORBIDDEN = "forbidden"
-    """The variable is nobody's to send."""
-
-
 class BadHeader(Refused):
     """A header cannot be sent.  The error does not repeat its value, which may be a secret."""
 
@@ -405,25 +343,6 @@ class BadHeader(Refused):
     def __str__(self) -> str:
         source = "" if self.variable is None else f" from variable {self.variable!r}"
         return f"header {self.name!r}{source}: {self.fault.value}"
-
-
-class HttpFault(Enum):
-    """How far an HTTP request came, so that a client need not guess."""
-
-    SENDING = "sending"
-    """There is no response: no connection, no certificate, no HTTP."""
-    TIMEOUT = "timeout"
-    """There is no response within its time."""
-    NO_TIME = "noTime"
-    """The request had a timeout of 0."""
-    REDIRECTS = "redirects"
-    """There were too many redirects in a row."""
-    SCHEME = "scheme"
-    """A redirect to something that is neither http nor https."""
-    BODY = "body"
-    """The body of the response broke off."""
-    BODY_TIMEOUT = "bodyTimeout"
-    """The body of the response did not end within the time."""
 
 
 class HttpFailed(HoldfastError):
@@ -454,27 +373,6 @@ class LimitReached(HoldfastError):
 
     def __str__(self) -> str:
         return f"limit reached: {self.limit} ({self.value})"
-
-
-class LinkFault(Enum):
-    """Why there is no connection to a server, so that a client need not guess what to do."""
-
-    BROKEN = "broken"
-    """There was one, and it ended."""
-    UNREACHABLE = "unreachable"
-    """Nobody answers at the address."""
-    NAME = "name"
-    """No host has the name in the URL."""
-    PROTOCOL = "protocol"
-    """Somebody answers, in another protocol: TLS or none of it, or no server of ours."""
-    CERTIFICATE = "certificate"
-    """The server's certificate cannot be trusted."""
-    TOKEN = "token"  # noqa: S105  (no secret)
-    """The server asks for a token, or for another one."""
-    FORBIDDEN = "forbidden"
-    """The system or the server does not permit this client."""
-    FULL = "full"
-    """The server has no room for another client, or another one of this principal."""
 
 
 class LinkLost(_Reasoned):
