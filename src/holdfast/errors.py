@@ -13,7 +13,7 @@ import os
 from typing import TYPE_CHECKING
 
 from . import old_names
-from .faults import PYTHONS_OWN, SystemFault
+from .faults import PYTHONS_OWN, _SystemFault
 from .faults import Fault as Fault
 from .faults import HeaderFault as HeaderFault
 from .faults import HttpFault as HttpFault
@@ -245,7 +245,7 @@ class SignalFailed(_Reasoned):
         return f"signal not delivered: {self.reason}"
 
 
-class _OfFile(HoldfastError, SystemFault):
+class _OfFile(HoldfastError, _SystemFault):
     """An error about a file, which is an ``OSError``, so that programs written for ``open`` can handle it."""
 
     def __reduce__(self) -> tuple[object, ...]:

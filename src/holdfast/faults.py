@@ -89,7 +89,7 @@ class LinkFault(Enum):
     """The server has no room for another client, or another one of this principal."""
 
 
-class SystemFault(OSError):
+class _SystemFault(OSError):
     """Mixed into errors about files: the members that Python's own have.
 
     It has the system's number as ``errno``, the words for it as ``strerror`` and the path as ``filename``,
