@@ -43,7 +43,7 @@ def tree(tmp_path: Path) -> Path:
 def url(tree: Path) -> Iterator[str]:
     """That of the server that make serves."""
     own = {**os.environ, "MAKEFLAGS": "k", "PYTHONPATH": str(ROOT / "src")}
-    command = ["make", "--jobs=2", "serve", "LISTEN=ws://127.0.0.1:0", "SEED=7"]
+    command = ["make", "--no-print-directory", "--jobs=2", "serve", "LISTEN=ws://127.0.0.1:0", "SEED=7"]
     with subprocess.Popen(command, cwd=tree, env=own, stdout=subprocess.PIPE, text=True) as making:
         assert making.stdout is not None
         try:

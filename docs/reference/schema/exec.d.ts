@@ -827,13 +827,13 @@ export interface Nothing {}
 
 export interface UsageResult {
   /** As many as fit, without those of whom nobody is left. */
-  processes: ProcessUsage[];
+  processes: MeasuredUsage[];
   /** Told if there are more, which did not fit. */
   more?: boolean;
 }
 
 /** What a process and everything it has started use. */
-export interface ProcessUsage {
+export interface MeasuredUsage {
   processId: string;
   /** Processor time since it began, that of those who have ended included. */
   cpuMs: number;

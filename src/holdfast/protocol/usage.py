@@ -16,7 +16,7 @@ class UsageParams(Params):
     """Of these only: names or identifiers.  Null: of all that ``process/list`` has."""
 
 
-class ProcessUsage(Shape):
+class MeasuredUsage(Shape):
     """What a process and everything it has started use."""
 
     process_id: str
@@ -38,7 +38,7 @@ class ProcessUsage(Shape):
 
 
 class UsageResult(Shape):
-    processes: list[ProcessUsage]
+    processes: list[MeasuredUsage]
     """As many as fit, without those of whom nobody is left."""
     more: bool | UnsetType = UNSET
     """Told if there are more, which did not fit."""
@@ -47,9 +47,9 @@ class UsageResult(Shape):
 USAGE = Signature("process/usage", UsageParams, UsageResult)
 
 
-def told(found: CurrentUsage) -> ProcessUsage:
+def told(found: CurrentUsage) -> MeasuredUsage:
     """Return what is sent of it."""
-    return ProcessUsage(
+    return MeasuredUsage(
         found.identifier,
         found.cpu_us // 1000,
         found.resident_bytes,
@@ -60,7 +60,7 @@ def told(found: CurrentUsage) -> ProcessUsage:
     )
 
 
-def read_usage(told: ProcessUsage) -> CurrentUsage:
+def read_usage(told: MeasuredUsage) -> CurrentUsage:
     """Return what a server has sent of it."""
     return CurrentUsage(
         told.name or told.process_id,

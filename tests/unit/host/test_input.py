@@ -19,6 +19,9 @@ from holdfast.inspection import Inspection
 from tests.fakes.process import TERMINAL, command, eventually, python, sh
 from tests.fakes.recorder import Recorder, record
 
+_PAUSE = 0.01
+"""Seconds between two looks."""
+
 _LOOKS = 5
 """Looks at a process that must not be mistaken for one that waits."""
 
@@ -34,6 +37,7 @@ async def until(process: HostedProcess, is_so: Callable[[Inspection], object]) -
     found = await look(process)
     while not is_so(found):
         assert process.exit is None, "it has ended"
+        await asyncio.sleep(_PAUSE)  # Nobody tells of this, and whoever is looked at needs a processor, too.
         found = await look(process)
     return found
 
@@ -123,6 +127,7 @@ async def test_an_interactive_shell_waits_at_its_prompt_only(backend: LocalBacke
     while not waits(await look(process)):
         assert process.exit is None
         await process.write(b"\x03")
+        await asyncio.sleep(_PAUSE)
 
     assert (prompt.echo, prompt.canonical) == (False, False)
 

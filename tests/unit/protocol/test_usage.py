@@ -6,7 +6,7 @@ import msgspec
 import pytest
 
 from holdfast.model import CurrentUsage
-from holdfast.protocol.usage import ProcessUsage, UsageParams, UsageResult, read_usage, told
+from holdfast.protocol.usage import MeasuredUsage, UsageParams, UsageResult, read_usage, told
 from holdfast.value import replace
 
 
@@ -15,8 +15,8 @@ def test_what_is_told_is_read_again() -> None:
     found = CurrentUsage("web", "p", 1_234_000, resident_bytes=4096, processes=2, output_bytes=7, age=0.25)
     unnamed = replace(found, name="p")
 
-    assert told(found) == ProcessUsage("p", 1234, 4096, 2, 7, 250, "web")
-    assert told(unnamed) == ProcessUsage("p", 1234, 4096, 2, 7, 250)
+    assert told(found) == MeasuredUsage("p", 1234, 4096, 2, 7, 250, "web")
+    assert told(unnamed) == MeasuredUsage("p", 1234, 4096, 2, 7, 250)
     assert [read_usage(told(each)) for each in (found, unnamed)] == [found, unnamed]
 
 
