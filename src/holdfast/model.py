@@ -289,6 +289,26 @@ class Page:
 
 
 @value
+class ScreenSnapshot:
+    """What a terminal shows, and the bytes that draw it on another one."""
+
+    seq: int
+    """The last number that is drawn: what is behind it goes on from here."""
+    size: Size
+    data: bytes
+    """Puts any terminal of this size into the same state, whatever it showed before."""
+    row: int
+    """Where the cursor is, counted from 1."""
+    col: int
+    cursor_visible: bool
+    title: str
+    alternate: bool
+    """Whether a full-screen program has the alternate screen."""
+    complete: bool
+    """Whether all output was drawn; if not, some was no longer kept."""
+
+
+@value
 class HostInfo:
     """What a client may want to know of the host before it starts anything."""
 
@@ -305,6 +325,8 @@ class HostInfo:
     sandboxes: Guarantees = NO_SANDBOXES
     durable: bool = False
     """Whether processes outlive a crash of the server."""
+    screens: bool = False
+    """Whether it is known what terminals show."""
 
 
 class ProcessState(StrEnum):
