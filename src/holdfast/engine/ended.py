@@ -10,7 +10,7 @@ import asyncio
 from collections.abc import Callable
 
 from holdfast.backend import ImmediateControls, Packed, Valve, Watcher
-from holdfast.errors import NoTerminal
+from holdfast.errors import NoTerminal, Unsupported
 from holdfast.inspection import Inspection
 from holdfast.model import (
     Chunk,
@@ -21,6 +21,7 @@ from holdfast.model import (
     Leftovers,
     Outcome,
     Page,
+    ScreenSnapshot,
     Size,
     Stream,
     Usage,
@@ -31,13 +32,17 @@ from holdfast.sandbox import Denial
 
 from .inspecting import NOT_WAITING
 from .ring import Budget, Ring, page
+from .screen import Screen
 
 PACK_MOST = 4096
 """Bytes of output up to which a process is packed: what is larger is mostly output anyway."""
 
 
-def pack(pid: int, next_seq: int, end: Exit | None, ring: Ring, *, terminal: bool) -> Packed | None:
-    """All there is to know of a process that has closed; None if it is too much."""
+def pack(pid: int, next_seq: int, end: Exit | None, ring: Ring, *, terminal: bool | Packed) -> Packed | None:
+    """All there is to know of a process that has closed; None if it is too much.
+
+    ``terminal`` are the sizes of the terminal, if screens can be asked for, or whether it had one.
+    """
     if end is None or ring.total > PACK_MOST or ring.gap(0) is not None:
         return None
     said = [(chunk.seq, chunk.stream.value, chunk.data) for chunk in ring.after(0)]
@@ -92,6 +97,7 @@ class EndedProcess(ImmediateControls):
         """``packed`` is what ``pack`` gave; its output still counts in ``budget``."""
         self.pid, self.next_seq, self._terminal, *end, chunks = packed
         self.exit: Exit | None = unpack_exit(tuple(end))
+        self._screen: Screen | None = None
         self._budget = budget
         own = Budget(PACK_MOST + budget.piece * len(chunks), budget.piece)
         self._ring = Ring(limit=PACK_MOST, chunks=len(chunks) + 1, budget=own)
@@ -131,6 +137,18 @@ class EndedProcess(ImmediateControls):
     def resize_now(self, size: Size) -> None:
         if not self._terminal:
             raise NoTerminal
+
+    def try_snapshot(self, until: int) -> ScreenSnapshot | None:
+        if not self._terminal:
+            raise NoTerminal
+        if self._terminal is True:
+            raise Unsupported("a snapshot of a terminal")
+        if self._screen is None:
+            (_, rows, cols), *sizes = self._terminal
+            self._screen = Screen(self._ring, Size(rows, cols))
+            for seq, rows, cols in sizes:
+                self._screen.resize(seq, Size(rows, cols))
+        return self._screen.snapshot(until)
 
     def signal_now(self, number: int, *, tree: bool = False) -> None:
         pass

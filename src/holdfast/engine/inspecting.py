@@ -34,7 +34,7 @@ class _Looked(Protocol):
     def _stdin(self) -> Stdin | None: ...
 
     @property
-    def _terminal(self) -> bool: ...
+    def has_terminal(self) -> bool: ...
 
 
 class TreeLooks:
@@ -72,7 +72,7 @@ def _end(process: _Looked) -> InputEnd | None:
     from holdfast.host.input import pipe_end, terminal_end  # Most servers are never asked.
 
     try:
-        if process._terminal:
+        if process.has_terminal:
             return next((terminal_end(output.fileno()) for output in process.outputs), None)
         fd = -1 if process._stdin is None else process._stdin.fileno()
         return pipe_end(fd) if fd >= 0 else None

@@ -19,6 +19,7 @@ from holdfast.model import HostInfo, Leftovers, Spec
 from holdfast.poller import Poller
 from holdfast.principal import ANYBODY, Identity, Principal, principal_of
 from holdfast.telemetry import Audit, Silent, Telemetry
+from holdfast.terminal import emulator
 from holdfast.tracing import PREPARE_SANDBOX, PROCESS, SPAWN, Span, begin, span
 from holdfast.value import replace
 
@@ -30,6 +31,7 @@ from .looking import Looks
 from .process import LocalProcess
 from .recorder import NO_RECORDER, EngineParts, Recorder, Regainer, Store
 from .ring import PIECE, Budget
+from .screen import Screens
 
 if TYPE_CHECKING:
     from holdfast.host.sandbox.confinement import Confinement
@@ -57,6 +59,7 @@ class LocalBackend:
         audit: Audit | None = None,
         telemetry: Telemetry | None = None,
         store: Store | None = None,
+        screens: Screens = Screens.NONE,
     ) -> None:
         """
         Args:
@@ -65,6 +68,7 @@ class LocalBackend:
             audit: Where it is written down who starts what.
             telemetry: Where processes are counted and timed.
             store: Writes processes down that outlive this server; without one they all end with it.
+            screens: Whether the screens of terminals are kept; needs the extra ``screen``.
         """
         self._look = look
         self._info: HostInfo | None = None
@@ -82,7 +86,7 @@ class LocalBackend:
         if self._own_poller:
             self._poller.attach(loop)
         self._looks = Looks(loop)
-        self._parts = EngineParts(loop, self._poller, self._looks, self._limits)
+        self._parts = EngineParts(loop, self._poller, self._looks, self._limits, screens)
         self._budget = Budget(self._limits.retained_bytes, PIECE)
         self._pending: set[PendingStart] = set()
         self._live: set[LocalProcess] = set()
@@ -112,7 +116,12 @@ class LocalBackend:
         guarantees = self._children.guarantees
         if self._info is None or self._info.sandboxes is not guarantees:
             found = self._info or self._look()
-            self._info = replace(found, sandboxes=guarantees, durable=self.is_durable)
+            self._info = replace(
+                found,
+                sandboxes=guarantees,
+                durable=self.is_durable,
+                screens=self._parts.screens is not Screens.NONE,
+            )
         return self._info
 
     def usage(self) -> dict[str, int]:
@@ -181,6 +190,9 @@ class LocalBackend:
         self._check_room()
         if spec.env_policy is not None and self._children.effort(spec) > environ.AT_ONCE:
             spec = await self.files.workers.run(partial(self._children.settle, spec))
+            self._check_room()
+        if spec.terminal is not None and self._parts.screens is Screens.KEPT:
+            await self.files.workers.run(emulator.load)  # Once; so that nobody waits for it later.
             self._check_room()
         confinement = None
         with span(PREPARE_SANDBOX):

@@ -17,7 +17,7 @@ import asyncio
 from collections.abc import Callable
 
 from holdfast.backend import ImmediateControls, Packed, Valve, Watcher
-from holdfast.errors import NoTerminal, StdinFailed
+from holdfast.errors import StdinFailed
 from holdfast.model import (
     PLAIN,
     Cause,
@@ -28,7 +28,6 @@ from holdfast.model import (
     Leftovers,
     Page,
     ProcessTerms,
-    Size,
     Stream,
     Usage,
     WriteStatus,
@@ -45,13 +44,14 @@ from .measured import MeasuredProcess
 from .output import Output, Outputs
 from .recorder import NO_RECORDER, EngineParts, Recorder
 from .ring import Ring, is_news, page
+from .screen import Screen, Shown, begin_screen
 from .stdin import ACCEPTED, STDIN_CLOSED, Stdin
 from .tree import GONE, Tree
 from .watchdog import Watchdog
 from .watches import LocalWatch, Waiting, notify, wait_for_one
 
 
-class LocalProcess(MeasuredProcess, ImmediateControls, TreeLooks):
+class LocalProcess(MeasuredProcess, Shown, ImmediateControls, TreeLooks):
     """A process on this host.  Implements ``backend.HostedProcess``."""
 
     __slots__ = (
@@ -63,15 +63,16 @@ class LocalProcess(MeasuredProcess, ImmediateControls, TreeLooks):
         "_seq",
         "_state",
         "_stdin",
-        "_terminal",
         "_terms",
         "_waiting",
         "_watchdog",
         "_watches",
         "exit",
+        "has_terminal",
         "outputs",
         "pid",
         "recorder",
+        "screen",
         "tree",
         "valves",
         "writes",
@@ -110,7 +111,7 @@ class LocalProcess(MeasuredProcess, ImmediateControls, TreeLooks):
             Output(*opened, self, loop=loop, poller=parts.poller, taker=recorder.taker)
             for opened in child.outputs
         )
-        self._terminal = bool(child.outputs) and child.outputs[0][0] is Stream.PTY
+        self.has_terminal = bool(child.outputs) and child.outputs[0][0] is Stream.PTY
         child.hand_over()
         heard_exit = snapshot is not None and snapshot.exit is not None
         self.tree = GONE
@@ -121,6 +122,7 @@ class LocalProcess(MeasuredProcess, ImmediateControls, TreeLooks):
             self._watchdog = Watchdog(self, terms, loop, snapshot)
         if snapshot is not None:
             self._resume(snapshot)
+        self.screen: Screen | None = begin_screen(self, ring, parts)
 
     # Written down, and read again.
 
@@ -128,7 +130,7 @@ class LocalProcess(MeasuredProcess, ImmediateControls, TreeLooks):
         """Return what another object needs to go on as this one, besides the child and the descriptors."""
         return ProcessSnapshot(
             self.pid,
-            self._terminal,
+            self.has_terminal,
             self._state,
             self._seq,
             self.exit,
@@ -155,7 +157,7 @@ class LocalProcess(MeasuredProcess, ImmediateControls, TreeLooks):
     def _resume(self, snapshot: ProcessSnapshot) -> None:
         """What was so before, and what had begun: a kill, a grace, a wait for the output of others."""
         self.exit, self._cause = snapshot.exit, snapshot.cause
-        self._state, self._seq, self._terminal = snapshot.state, snapshot.seq, snapshot.terminal
+        self._state, self._seq, self.has_terminal = snapshot.state, snapshot.seq, snapshot.terminal
         if self._stdin is not None and snapshot.stdin is not None:
             self._stdin.resume(snapshot.stdin)
         if self._cause is not None and self._cause.kind is Kind.OUTPUT_LIMIT:
@@ -418,18 +420,15 @@ class LocalProcess(MeasuredProcess, ImmediateControls, TreeLooks):
         if self._stdin is None:
             return STDIN_CLOSED
         # A pipe tells its reader by being closed, a terminal by a character.
-        last = self.outputs.end_of_input() if self._terminal else b""
+        last = self.outputs.end_of_input() if self.has_terminal else b""
         return self._stdin.finish(last, write_id)
-
-    def resize_now(self, size: Size) -> None:
-        if not self._terminal:
-            raise NoTerminal
-        self.outputs.resize(size)
 
     def drain(self) -> None:
         self.outputs.drain()
 
     def retain(self, limit: int) -> None:
+        if self.screen is not None:
+            self.screen.retaining(limit)
         self._ring.retain(limit)
 
     def acknowledged(self, seq: int) -> None:
@@ -439,4 +438,5 @@ class LocalProcess(MeasuredProcess, ImmediateControls, TreeLooks):
         in_use = self._stdin or self._watches or self.recorder.holding  # What is held is not in our memory.
         if not self.closed or self.has_leftovers or in_use:
             return None
-        return pack(self.pid, self.next_seq, self.exit, self._ring, terminal=self._terminal)
+        terminal = self.has_terminal if self.screen is None else self.screen.sizes()
+        return pack(self.pid, self.next_seq, self.exit, self._ring, terminal=terminal)

@@ -24,6 +24,7 @@ from .life import Owner
 from .looking import Looks
 from .output import Taker
 from .ring import Budget, Ring
+from .screen import Screens
 from .stdin import Stdin
 
 
@@ -35,6 +36,7 @@ class EngineParts:
     poller: Poller
     looks: Looks
     limits: EngineLimits
+    screens: Screens = Screens.NONE
 
 
 class Regainer(Protocol):

@@ -12,6 +12,7 @@ from holdfast.model import Size
 _TIOCSPTLCK = 0x40045431
 _TIOCGPTPEER = 0x5441
 _TIOCSWINSZ = 0x5414
+_TIOCGWINSZ = 0x5413
 
 # The requests above are those of the common Linux architectures (x86, Arm, RISC-V, s390).
 
@@ -42,3 +43,12 @@ def end_of_file(master: int) -> bytes:
 def resize(master: int, size: Size) -> None:
     """Set the size of a terminal.  The kernel sends SIGWINCH to its foreground group."""
     fcntl.ioctl(master, _TIOCSWINSZ, struct.pack("HHHH", size.rows, size.cols, 0, 0))
+
+
+def size(master: int) -> Size | None:
+    """Return the size of a terminal; None if it has none, or is none."""
+    try:
+        rows, cols, _, _ = struct.unpack("HHHH", fcntl.ioctl(master, _TIOCGWINSZ, bytes(8)))
+    except OSError:
+        return None
+    return Size(rows, cols) if rows and cols else None
