@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 from .inspection import InspectedHere
 from .model import Chunk, Ended, Exit, HostInfo, Leftovers, Page, Size, Spec, Stream, WriteStatus
 from .principal import Principal
+from .screens import HostedScreen
 from .value import value
 
 if TYPE_CHECKING:
@@ -180,7 +181,7 @@ Packed = tuple[Any, ...]
 """An ended process as plain values: numbers, texts, bytes, and tuples and lists of them."""
 
 
-class HostedProcess(Process, InspectedHere, Protocol):
+class HostedProcess(Process, HostedScreen, InspectedHere, Protocol):
     """A process of this host, with what a server needs that offers it to clients; nothing here waits."""
 
     @property

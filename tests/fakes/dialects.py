@@ -26,11 +26,11 @@ from holdfast.model import (
     Ended,
     Exit,
     HostInfo,
-    HttpRequest,
     Kind,
     Leftovers,
     Outcome,
     Page,
+    ScreenSnapshot,
     Size,
     Spec,
     Stream,
@@ -40,6 +40,7 @@ from holdfast.principal import ANYBODY, Principal
 from holdfast.reports import Load
 from holdfast.web import Http
 from holdfast.wire.jsonrpc import Id
+from tests.fakes.http import FakeHttp
 
 HOST = HostInfo(
     shell="/bin/bash",
@@ -176,6 +177,13 @@ class FakeProcess(ImmediateControls):
         """What a look at its input shows."""
         self.survivors: tuple[int, ...] = ()
         self.exact = True
+        self.snapshots: list[ScreenSnapshot | None] = [
+            None,
+            ScreenSnapshot(
+                1, Size(2, 3), b"hi", 1, 3, cursor_visible=True, title="", alternate=False, complete=True
+            ),
+        ]
+        """What ``try_snapshot`` answers, one after the other."""
         self.packed: Packed | None = None
         """What ``pack`` answers."""
 
@@ -255,6 +263,10 @@ class FakeProcess(ImmediateControls):
     def resize_now(self, size: Size) -> None:
         self.calls.append(("resize", size))
 
+    def try_snapshot(self, until: int) -> ScreenSnapshot | None:
+        self.calls.append(("try_snapshot", until))
+        return self.snapshots.pop(0)
+
     def signal_now(self, number: int, *, tree: bool = False) -> None:
         self.calls.append(("signal", number, "tree") if tree else ("signal", number))
 
@@ -323,32 +335,6 @@ class FakeProcess(ImmediateControls):
 def exited(code: int) -> Exit:
     """An end by itself, with a code."""
     return Exit(code, Outcome(Kind.EXIT, exit_code=code))
-
-
-class FakeResponse:
-    """Implements ``backend.HttpResponse``."""
-
-    status = 200
-    headers = (("x-a", "1"),)
-
-    def __init__(self, *pieces: bytes) -> None:
-        self._pieces = list(pieces)
-        self.closed = False
-
-    async def read(self) -> bytes:
-        return self._pieces.pop(0) if self._pieces else b""
-
-    async def aclose(self) -> None:
-        self.closed = True
-
-
-class FakeHttp:
-    """Implements ``backend.Http``: answers everything with the same pieces."""
-
-    pieces: tuple[bytes, ...] = (b"hi",)
-
-    async def request(self, request: HttpRequest) -> FakeResponse:
-        return FakeResponse(*self.pieces)
 
 
 class FakeBackend:

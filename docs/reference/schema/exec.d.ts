@@ -35,6 +35,8 @@ export interface Calls {
   "process/waitFor": { params: WaitForParams; result: WaitForResult };
   /** Whether a process waits for input at this moment, and whether its terminal shows what is typed. */
   "process/inspect": { params: InspectParams; result: InspectResult };
+  /** Return what the terminal of a process shows, as escape sequences that draw it. */
+  "process/snapshot": { params: SnapshotParams; result: SnapshotResult };
   /** Write bytes to stdin. An unknown process is an answer here, not an error. */
   "process/write": { params: WriteParams; result: WriteResult };
   /** End the input of a process, after everything that was offered before. */
@@ -456,6 +458,10 @@ export interface WaitForParams {
 }
 
 export interface InspectParams {
+  processId: string;
+}
+
+export interface SnapshotParams {
   processId: string;
 }
 
@@ -963,6 +969,33 @@ export interface InspectResult {
   echo: boolean | null;
   /** Whether its terminal hands over whole lines; null without a terminal. */
   canonical: boolean | null;
+}
+
+export interface SnapshotResult {
+  /** The last number that is drawn: `process/read` behind it goes on from here. */
+  seq: number;
+  size: ScreenSize;
+  /** Escape sequences, in base64, that put any terminal of this size into the same state. */
+  data: string;
+  cursor: CursorPlace;
+  title: string;
+  /** Whether a full-screen program has the alternate screen. */
+  alternateScreen: boolean;
+  /** Whether all output was drawn; if not, some was no longer kept. */
+  complete: boolean;
+}
+
+/** Rows and columns of characters. */
+export interface ScreenSize {
+  rows: number;
+  cols: number;
+}
+
+/** Where a cursor is, counted from 1. */
+export interface CursorPlace {
+  row: number;
+  col: number;
+  visible: boolean;
 }
 
 export interface WriteResult {

@@ -14,6 +14,7 @@ from holdfast.aliases import LEAST_PREFIX, Aliases, coin, coin_identifier, compl
 from holdfast.config import EngineLimits
 from holdfast.engine.files import LocalFiles
 from holdfast.engine.local import LocalBackend
+from holdfast.engine.screen import Screens
 from holdfast.errors import (
     BadRequest,
     LimitReached,
@@ -42,6 +43,7 @@ from holdfast.model import (
 )
 from holdfast.place import UNNAMED, Naming
 from holdfast.poller import Poller
+from holdfast.terminal import emulator
 from holdfast.usage import current_usage
 from holdfast.value import replace
 
@@ -189,7 +191,8 @@ class Embedded:
         self._children = _Children()
         given = {"processes": processes, "retained_bytes": retained_bytes}
         limits = replace(EngineLimits(), **{key: value for key, value in given.items() if value is not None})
-        self._backend = LocalBackend(self._children, host_info, self._loop, limits=limits)
+        screens = Screens.ASKED if emulator.is_available() else Screens.NONE
+        self._backend = LocalBackend(self._children, host_info, self._loop, limits=limits, screens=screens)
 
     @property
     def info(self) -> HostInfo:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import time
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING
@@ -11,7 +12,7 @@ from holdfast.conditions import Condition, Waited
 from holdfast.errors import StillRunning
 from holdfast.inspecting import inspect
 from holdfast.inspection import Inspection
-from holdfast.model import Ended, Exit, Listing, Page, ProcessState, Size, Spec, WriteStatus
+from holdfast.model import Ended, Exit, Listing, Page, ProcessState, ScreenSnapshot, Size, Spec, WriteStatus
 from holdfast.value import replace
 from holdfast.waiting import wait_for
 
@@ -95,6 +96,14 @@ class EmbeddedProcess:
 
     async def resize(self, size: Size) -> None:
         await self.process.resize(size)
+
+    async def snapshot(self) -> ScreenSnapshot:
+        loop, until = asyncio.get_running_loop(), self.next_seq - 1
+        while (found := self.process.try_snapshot(until)) is None:
+            turn = loop.create_future()
+            loop.call_soon(turn.set_result, None)
+            await turn
+        return found
 
     async def signal(self, number: int, *, tree: bool = False) -> None:
         await self.process.signal(number, tree=tree)

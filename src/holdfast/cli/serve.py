@@ -41,6 +41,7 @@ from .serve_durable import NotDurable, Takeover, be_spare, begin
 from .serve_memory import MemoryTrimmer
 from .serve_observation import BadAudit, Observation, make_audit, observe, set_up_logs
 from .serve_options import SANDBOX_AUTO, SANDBOX_OFF, ignored_limits, limit_values, limits_of
+from .serve_screens import NoScreens, screens_of
 from .streams import open_standard_files
 
 if TYPE_CHECKING:
@@ -49,7 +50,7 @@ if TYPE_CHECKING:
 _FAILED = 1
 """The exit code of a server that cannot start.  ``serve`` never exits with the code of a process."""
 
-_REFUSALS = (BadListen, BadAccess, BadAudit, HostUnfit, NotDurable)
+_REFUSALS = (BadListen, BadAccess, BadAudit, HostUnfit, NotDurable, NoScreens)
 """What is wrong with the command line or with the host, in words for the user."""
 
 _STOP_SIGNALS = (signal.SIGTERM, signal.SIGINT)
@@ -97,6 +98,7 @@ def serve(arguments: argparse.Namespace) -> int:
         for sentence in ignored_limits(arguments.limit):
             print(f"Warning: {sentence}", file=sys.stderr)
         files_limit = _raise_files_limit()
+        screens_of(arguments.screens)
         set_up_logs(arguments)
         plan = ServerPlan(arguments, where, ServerAccess(auth, tls), limits_of(arguments), files_limit)
         control = begin(arguments.durability, where, plan.limits.engine, files_limit)
@@ -279,17 +281,15 @@ def _put_together(
         audit=audit,
         telemetry=telemetry,
         store=None if takeover is None else takeover.store,
+        screens=screens_of(arguments.screens),
     )
     if takeover is not None:
         _recover(takeover, backend, spawner, audit)
     services = Services(backend, loop, telemetry, limits)
     row = find_row(arguments.endpoint)
-    if row is None:
-        auto = AutoEndpoint(services)
-        loop.call_later(_SETTLE / 2, auto.load)
-        endpoint: Endpoint = auto
-    else:
-        endpoint = row.make(services)
+    endpoint: Endpoint = AutoEndpoint(services) if row is None else row.make(services)
+    if isinstance(endpoint, AutoEndpoint):
+        loop.call_later(_SETTLE / 2, endpoint.load)
     routes = Routes(
         healthz=row is None or row.healthz,
         any_path=row is not None and row.any_path,

@@ -76,6 +76,7 @@ def configure(parser: Parser) -> None:
         help="output kept for all processes together such as 256m (default: 1 GiB)",
     )
     _add_guarantees(parser)
+    _add_screens(parser)
     _add_limit(parser)
     _add_app(parser)
     add_access(parser)
@@ -102,6 +103,15 @@ def _add_guarantees(parser: Parser) -> None:
         default=DURABILITY_AUTO,
         help="whether processes of the exec endpoint outlive a crash of the server; auto: where the host can"
         " do it and nobody is served on standard input (default: auto)",
+    )
+
+
+def _add_screens(parser: Parser) -> None:
+    parser.add_argument(
+        "--screens",
+        choices=("on", "off"),
+        help="whether the server knows what terminals show, so that 'attach' draws that instead of all output"
+        " (default: on where the extra 'screen' is installed)",
     )
 
 

@@ -15,7 +15,6 @@ import asyncio
 import itertools
 import logging
 import os
-import signal as signals
 from collections.abc import Callable
 from enum import Enum
 from typing import TypeVar
@@ -35,7 +34,7 @@ from holdfast.errors import (
     StillRunning,
     UnknownProcess,
 )
-from holdfast.model import Chunk, Ended, Exit, Page, Size, Stream, WriteStatus
+from holdfast.model import Chunk, Ended, Exit, Page, ScreenSnapshot, Size, Stream, WriteStatus
 from holdfast.protocol import base64, events
 from holdfast.protocol.processes import (
     ACK,
@@ -44,6 +43,7 @@ from holdfast.protocol.processes import (
     REMOVE,
     RESIZE,
     SIGNAL,
+    SIGNAL_NUMBERS,
     TERMINATE,
     WAIT,
     WRITE,
@@ -60,6 +60,7 @@ from holdfast.protocol.processes import (
     WriteParams,
     WriteResult,
 )
+from holdfast.protocol.screen import SNAPSHOT, SnapshotParams, read_snapshot
 from holdfast.protocol.shapes import Signature
 from holdfast.protocol.start import TerminalSize
 
@@ -73,17 +74,7 @@ _log = logging.getLogger(__name__)
 _PIECE = 256 * KIB
 """Bytes of stdin in one message: others get their turn in between."""
 
-_SIGNALS: dict[int, SignalName] = {
-    signals.SIGINT: SignalName.INTERRUPT,
-    signals.SIGTERM: SignalName.TERMINATE,
-    signals.SIGKILL: SignalName.KILL,
-    signals.SIGHUP: SignalName.HANGUP,
-    signals.SIGQUIT: SignalName.QUIT,
-    signals.SIGUSR1: SignalName.USER1,
-    signals.SIGUSR2: SignalName.USER2,
-    signals.SIGSTOP: SignalName.STOP,
-    signals.SIGCONT: SignalName.CONTINUE,
-}
+_SIGNALS: dict[int, SignalName] = {number: word for word, number in SIGNAL_NUMBERS.items()}
 
 P = TypeVar("P")
 R = TypeVar("R")
@@ -398,6 +389,10 @@ class RemoteProcess(RemoteVerbs):
         self._need("resize", "another size of a terminal")
         params = ResizeParams(self.identifier, TerminalSize(size.rows, size.cols))
         await self._ask(RESIZE, params, _itself)
+
+    async def snapshot(self) -> ScreenSnapshot:
+        self._need("snapshot", "a snapshot of a terminal")
+        return await self._ask(SNAPSHOT, SnapshotParams(self.identifier), read_snapshot)
 
     async def signal(self, number: int, *, tree: bool = False) -> None:
         word = _SIGNALS.get(number)

@@ -32,7 +32,7 @@ from holdfast.sandbox import Denial
 
 from .inspecting import NOT_WAITING
 from .ring import Budget, Ring, page
-from .screen import Screen
+from .screen import NO_SCREENS, Screen
 
 PACK_MOST = 4096
 """Bytes of output up to which a process is packed: what is larger is mostly output anyway."""
@@ -142,7 +142,7 @@ class EndedProcess(ImmediateControls):
         if not self._terminal:
             raise NoTerminal
         if self._terminal is True:
-            raise Unsupported("a snapshot of a terminal")
+            raise Unsupported(NO_SCREENS)
         if self._screen is None:
             (_, rows, cols), *sizes = self._terminal
             self._screen = Screen(self._ring, Size(rows, cols))

@@ -27,6 +27,8 @@ if TYPE_CHECKING:
     from .process import LocalProcess
     from .recorder import EngineParts
 
+NO_SCREENS = "a snapshot of a terminal, which needs the extra 'screen' (pip install 'holdfast[screen]'),"
+
 _BEHIND = 65_536
 """Bytes that are not drawn before somebody asks: most terminals never say so much."""
 
@@ -234,7 +236,7 @@ class Shown:
         if not self.has_terminal:
             raise NoTerminal
         if self.screen is None:
-            raise Unsupported("a snapshot of a terminal")
+            raise Unsupported(NO_SCREENS)
         return self.screen.snapshot(until)
 
 

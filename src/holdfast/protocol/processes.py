@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import signal as signals
 from enum import Enum, StrEnum
 from typing import Annotated
 
@@ -55,6 +56,20 @@ class SignalName(Enum):
     USER2 = "user2"
     STOP = "stop"
     CONTINUE = "continue"
+
+
+SIGNAL_NUMBERS = {
+    SignalName.INTERRUPT: signals.SIGINT,
+    SignalName.TERMINATE: signals.SIGTERM,
+    SignalName.KILL: signals.SIGKILL,
+    SignalName.HANGUP: signals.SIGHUP,
+    SignalName.QUIT: signals.SIGQUIT,
+    SignalName.USER1: signals.SIGUSR1,
+    SignalName.USER2: signals.SIGUSR2,
+    SignalName.STOP: signals.SIGSTOP,
+    SignalName.CONTINUE: signals.SIGCONT,
+}
+"""What the words mean on a host."""
 
 
 class SignalParams(Params):

@@ -44,6 +44,7 @@ FEATURES = [
     "sessionTakeOver",
     "signals",
     "size",
+    "snapshot",
     "survivors",
     "timeout",
     "tree",
@@ -53,7 +54,10 @@ FEATURES = [
     "waitFor",
     "window",
 ]
-"""What ``capabilities.holdfast`` announces: what our servers do beyond the protocol."""
+"""What ``capabilities.holdfast`` announces: what our servers do beyond the protocol.
+
+``snapshot`` only where the server knows what terminals show.
+"""
 
 
 # What is asked.
@@ -209,10 +213,14 @@ def environment_info(host: HostInfo) -> EnvironmentInfo:
             sandboxed_file_streaming=True,
             file_write_streaming=True,
             holdfast=Extensions(
-                1, FEATURES, tree_exact=True, sandbox=_sandboxes(host.sandboxes), durable=host.durable
+                1, _features(host), tree_exact=True, sandbox=_sandboxes(host.sandboxes), durable=host.durable
             ),
         ),
     )
+
+
+def _features(host: HostInfo) -> list[str]:
+    return FEATURES if host.screens else [name for name in FEATURES if name != "snapshot"]
 
 
 def _sandboxes(found: Guarantees) -> Sandboxes:
@@ -244,6 +252,7 @@ def host_info(found: EnvironmentInfo) -> HostInfo:
         version=found.executor_version,
         sandboxes=NO_SANDBOXES if extensions is UNSET else _guarantees(extensions.sandbox),
         durable=extensions is not UNSET and extensions.durable,
+        screens=extensions is not UNSET and "snapshot" in extensions.features,
     )
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import signal as signals
 from collections.abc import Coroutine
 from typing import Any, Final
 
@@ -10,6 +9,7 @@ from holdfast.dialects.scope import Starting
 from holdfast.errors import BadRequest
 from holdfast.model import Kind, WriteStatus
 from holdfast.protocol.processes import (
+    SIGNAL_NUMBERS,
     AckParams,
     CloseStdinParams,
     ResizeParams,
@@ -78,19 +78,6 @@ def resize(talk: ExecConversation, params: ResizeParams) -> Nothing:
     return Nothing()
 
 
-_NUMBERS = {
-    SignalName.INTERRUPT: signals.SIGINT,
-    SignalName.TERMINATE: signals.SIGTERM,
-    SignalName.KILL: signals.SIGKILL,
-    SignalName.HANGUP: signals.SIGHUP,
-    SignalName.QUIT: signals.SIGQUIT,
-    SignalName.USER1: signals.SIGUSR1,
-    SignalName.USER2: signals.SIGUSR2,
-    SignalName.STOP: signals.SIGSTOP,
-    SignalName.CONTINUE: signals.SIGCONT,
-}
-
-
 def signal(talk: ExecConversation, params: SignalParams) -> Nothing:
     """Signal a process; nothing happens if there is none."""
     if params.signal is SignalName.KILL and params.tree is None and not talk.session.extended:
@@ -98,7 +85,7 @@ def signal(talk: ExecConversation, params: SignalParams) -> Nothing:
         raise Undecodable("unknown variant `kill`, expected `interrupt`")
     match talk.endpoint.find(talk.session, params.process_id):
         case Entry() as entry:
-            entry.process.signal_now(_NUMBERS[params.signal], tree=bool(params.tree))
+            entry.process.signal_now(SIGNAL_NUMBERS[params.signal], tree=bool(params.tree))
     return Nothing()
 
 

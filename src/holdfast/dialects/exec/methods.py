@@ -14,6 +14,7 @@ from holdfast.protocol import inspecting as i
 from holdfast.protocol import processes as p
 from holdfast.protocol import session as s
 from holdfast.protocol.http import HTTP_REQUEST, HttpBodyDelta
+from holdfast.protocol.screen import SNAPSHOT
 from holdfast.protocol.shapes import Signature, decoded
 from holdfast.protocol.start import RESTART, START
 from holdfast.protocol.usage import USAGE
@@ -38,6 +39,7 @@ from .inspecting import inspect
 from .naming import find, remove
 from .reading import read, wait
 from .restarting import restart
+from .screens import snapshot
 from .session import close, environment_info, environment_status, initialize, list_processes, take_over
 from .spans import in_span
 from .starting import start
@@ -118,6 +120,7 @@ _ROWS = (
     _about(p.WAIT, wait, waits=True, implied_by=(START.name, p.READ.name)),
     _about(WAIT_FOR, wait_for, waits=True),
     _about(i.INSPECT, inspect, waits=True),
+    _about(SNAPSHOT, snapshot, waits=True, implied_by=(START.name, p.READ.name)),
     _about(p.WRITE, write, decode=decode_write, waits=True),
     _about(p.CLOSE_STDIN, close_stdin),
     _about(p.RESIZE, resize),
@@ -175,7 +178,7 @@ CATALOG = Catalog(
         notice("fs/missingChanged", f.MissingChanged),
         notice("http/request/bodyDelta", HttpBodyDelta),
     ),
-    base64=frozenset({"chunk", "dataBase64", "bodyBase64", "deltaBase64"}),
+    base64=frozenset({"chunk", "data", "dataBase64", "bodyBase64", "deltaBase64"}),
 )
 
 

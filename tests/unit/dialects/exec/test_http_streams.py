@@ -11,8 +11,8 @@ import pytest
 from holdfast.config import HttpLimits
 from holdfast.dialects.exec.conversation import ExecEndpoint
 from holdfast.dialects.exec.methods import METHODS
-from tests.fakes.dialects import FakeHttp
 from tests.fakes.exec_talk import ExecTalk
+from tests.fakes.http import FakeHttp
 from tests.fakes.http_talk import BROKEN, Scene, bytes_of, last, scene, stuck_in_the_body
 from tests.fakes.server import eventually
 from tests.fakes.web import HI, Visit, Web, response

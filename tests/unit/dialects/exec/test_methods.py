@@ -25,6 +25,7 @@ from tests.fakes.exec_talk import START, ready
         ("process/ack", "exec"),
         ("process/closeStdin", "exec"),
         ("process/resize", "exec"),
+        ("process/snapshot", "exec"),
         ("session/takeOver", ""),
         ("session/close", "session"),
         ("environment/info", "environment info"),
@@ -65,6 +66,7 @@ def test_requests_about_a_process_say_about_which() -> None:
         "process/closeStdin": {"processId": "p"},
         "process/resize": {"processId": "p", "size": {"rows": 1, "cols": 1}},
         "process/signal": {"processId": "p", "signal": "interrupt"},
+        "process/snapshot": {"processId": "p"},
         "process/terminate": {"processId": "p"},
     }
 
@@ -100,6 +102,7 @@ def test_whatever_may_take_long_is_counted_or_bounded_by_itself() -> None:
         "process/list",
         "process/read",
         "process/restart",
+        "process/snapshot",
         "process/start",
         "process/usage",
         "process/wait",

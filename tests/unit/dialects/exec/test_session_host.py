@@ -12,6 +12,9 @@ from holdfast.value import replace
 from tests.fakes.dialects import HOST
 from tests.fakes.exec_talk import ExecTalk
 
+PLAIN = [name for name in FEATURES if name != "snapshot"]
+"""What a server announces that does not know what terminals show."""
+
 
 async def test_initialize_tells_the_session_and_the_host() -> None:
     scene = ExecTalk()
@@ -33,7 +36,7 @@ async def test_initialize_tells_the_session_and_the_host() -> None:
     }
     extensions = capabilities.pop("holdfast")
     assert extensions.pop("sandbox")["backend"] is None
-    assert extensions == {"version": 1, "features": FEATURES, "treeExact": True, "durable": False}
+    assert extensions == {"version": 1, "features": PLAIN, "treeExact": True, "durable": False}
     assert {name for name, offered in capabilities.items() if offered} == {
         "fileWriteStreaming",
         "fsWatchMissing",
