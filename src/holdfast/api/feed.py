@@ -25,6 +25,7 @@ from holdfast.backend import Process, Valve
 from holdfast.errors import HoldfastError, OutOfTurn, OutputGap
 from holdfast.model import Chunk, Exit, Stream
 
+from .opening import Opening
 from .reader import LIMIT, Reader
 
 _QUEUE = 8 * LIMIT
@@ -60,6 +61,7 @@ class OutputFeed:
         after: int | None = None,
         unread: Allowance | None = None,
         most: int | None = None,
+        opening: Opening | None = None,
     ) -> None:
         """
         Args:
@@ -67,6 +69,7 @@ class OutputFeed:
                 watched once somebody reads.  None for a process that was just started: it is watched now.
             unread: How much all feeds of a host may hold together; None for no bound.
             most: Bytes after which the output is cut; None to have all of it.
+            opening: How a terminal that was found begins.
         """
         self._process = process
         self._routes = routes
@@ -96,6 +99,9 @@ class OutputFeed:
         }
         self._valve = Valve()
         self._watch = process.watch(self, self._valve) if after is None else None
+        self._opening = opening
+        if opening is not None and (first := opening.first()) is not None:
+            self._take(first)
 
     # Events of the process.
 
@@ -239,13 +245,15 @@ class OutputFeed:
             self._put(OutputGap(page.gap.first, page.gap.last, page.gap.size))
         for chunk in page.chunks:
             if chunk.seq > self._last:
-                self._take(chunk)
+                self._take(chunk if self._opening is None else self._opening.old(chunk))
         self._last = max(self._last, page.next_seq - 1)
         # A page that is not empty may end before the output does, although that is closed.
         is_whole = not page.closed or not page.chunks
         # No other code has run since the answer was read, so whatever comes now is an event.
         if is_whole and self._last + 1 >= self._process.next_seq:
             self._is_catching_up = False
+            if self._opening is not None and (rest := self._opening.rest(self._last)) is not None:
+                self._take(rest)
             self._closed = self._closed or page.closed
             self.balance()
 

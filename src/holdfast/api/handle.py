@@ -13,10 +13,11 @@ from types import TracebackType
 from typing import TYPE_CHECKING
 
 from holdfast.errors import OutOfTurn
-from holdfast.model import Chunk, Ended, Exit, Outcome, Size, Stream, Usage
+from holdfast.model import Chunk, Ended, Exit, Outcome, ScreenSnapshot, Size, Stream, Usage
 
 from .feed import OutputBytes, OutputChunks, OutputFeed, Routes
 from .lines import TextLines
+from .opening import Opening
 from .reader import LIMIT
 from .stdin import StdinWriter
 from .verbs import HandleVerbs
@@ -51,6 +52,7 @@ class Handle(HandleVerbs):
         after: int | None = None,
         unread: Allowance | None = None,
         most: int | None = None,
+        opening: Opening | None = None,
     ) -> None:
         """Handles are made by ``Host``, before anything else can run after the start of the process.
 
@@ -58,14 +60,17 @@ class Handle(HandleVerbs):
             stdin: Whether the process has a stdin that can be written to.
             piped: Whether that is a pipe made for this handle, which ``communicate`` closes.
             ours: Whether leaving an ``async with`` block ends the process.
-            after: For a process that was found: the number behind which reading begins.
+            after: For a process that was found, the number behind which reading begins.
             unread: How much unread output all handles of a host may hold together.
             most: Bytes after which its output is cut.  The host gives the piece in which that is whole.
+            opening: How a terminal that was found begins.
         """
         self._process = process
         self._ours = ours
         self._piped = piped
-        self._feed = OutputFeed(process, routes, after=after, unread=unread, most=most)
+        self._feed = OutputFeed(process, routes, after=after, unread=unread, most=most, opening=opening)
+        self.shown = None if opening is None else opening.shown
+        """What its terminal showed when it was attached to with ``snapshot``, if the host knows."""
         self.args = args
         """The command; empty if the process was found by its name."""
         self.stdin: StdinWriter | None = None
@@ -265,6 +270,10 @@ class Handle(HandleVerbs):
             NoTerminal: It has none.
         """
         await self._process.resize(size)
+
+    async def snapshot(self) -> ScreenSnapshot:
+        """Return what its terminal shows; ``Unsupported`` is raised by hosts without the extra ``screen``."""
+        return await self._process.snapshot()
 
     def detach(self) -> None:
         """Stop reading its output, and let it go on.  ``Host.attach`` reads on."""

@@ -16,6 +16,7 @@ from holdfast.model import EnvironmentPolicy, HostInfo, Limits, Listing, Size, S
 
 from . import commands
 from .handle import Handle
+from .opening import opening_of
 from .options import Options, Text, arguments, naming_of, routes_of, spec_of
 
 if TYPE_CHECKING:
@@ -310,7 +311,7 @@ class Host:
         """Start a command line in the shell of the host; ``start`` with ``shell=True``."""
         return await self.start(cmd, **(options | {"shell": True}))
 
-    async def attach(self, name: str, *, after: int = 0) -> Handle:
+    async def attach(self, name: str, *, after: int = 0, snapshot: bool = False) -> Handle:
         """Return a process by its name, whoever has started it.
 
         Nothing is requested before the first read, so a handle that only waits does not slow the
@@ -320,13 +321,19 @@ class Host:
             name: Its name or its identifier, which may be shortened to what is unique.  Of several with
                 this name it is the one that runs, or else the last one.
             after: The number of output behind which reading begins, as far as output is kept.
+            snapshot: Begin with what its terminal shows, instead of all that it said: the first bytes
+                draw it.  A host that does not know (``Handle.shown`` is None) begins with what is kept,
+                without the questions that a terminal would answer once more.
 
         Raises:
             UnknownProcess: There is no process with this name.
             NameAmbiguous: The identifiers of several processes begin like this.
         """
         process = await self.place.find(name)
-        return Handle(process, [], _ANY, stdin=True, ours=False, after=after, unread=self._unread)
+        opening = await opening_of(process) if snapshot else None
+        return Handle(
+            process, [], _ANY, stdin=True, ours=False, after=after, unread=self._unread, opening=opening
+        )
 
     async def restart(self, name: str, *, grace: float = 5.0) -> Handle:
         """End a kept process with everything it has started, and start the same under its name.

@@ -164,9 +164,9 @@ class Host:
         """Start a command line in the shell of the host; ``start`` with ``shell=True``."""
         return Handle(self._call(self._host.create_subprocess_shell(cmd, **options)), self._loop())
 
-    def attach(self, name: str, *, after: int = 0) -> Handle:
+    def attach(self, name: str, *, after: int = 0, snapshot: bool = False) -> Handle:
         """Return a process by its name, whoever has started it.  See ``holdfast.Host.attach``."""
-        return Handle(self._call(self._host.attach(name, after=after)), self._loop())
+        return Handle(self._call(self._host.attach(name, after=after, snapshot=snapshot)), self._loop())
 
     def restart(self, name: str, *, grace: float = 5.0) -> Handle:
         """End a kept process, and start the same under its name.  See ``holdfast.Host.restart``."""

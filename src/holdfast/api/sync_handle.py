@@ -7,7 +7,7 @@ from collections.abc import AsyncIterator, Coroutine, Iterable, Iterator, Sequen
 from types import TracebackType
 from typing import TYPE_CHECKING, TypeVar
 
-from holdfast.model import Chunk, Ended, Outcome, Size, Usage
+from holdfast.model import Chunk, Ended, Outcome, ScreenSnapshot, Size, Usage
 
 from . import handle as asynchronous
 from .completed import TimedOut
@@ -232,6 +232,10 @@ class Handle(SyncHandleVerbs):
 
     def resize(self, size: Size) -> None:
         self._thread.call(self._handle.resize(size))
+
+    def snapshot(self) -> ScreenSnapshot:
+        """Return what its terminal shows.  See ``holdfast.Handle.snapshot``."""
+        return self._thread.call(self._handle.snapshot())
 
     def detach(self) -> None:
         """Stop reading its output, and let it go on."""

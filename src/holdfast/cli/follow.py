@@ -16,22 +16,24 @@ import contextlib
 import os
 import signal
 import termios
-from collections.abc import AsyncIterator, Coroutine, Iterable, Mapping
-from typing import Any
+from collections.abc import AsyncIterator, Coroutine, Iterable
 
 from holdfast.api.handle import Handle
 from holdfast.errors import OutputGap, StdinFailed
-from holdfast.model import Chunk, Outcome, Size, Stream
+from holdfast.model import Chunk, Outcome, Size
+from holdfast.terminal.resets import TerminalMarks
 from holdfast.value import value
 
 from . import terminal
 from .connection import ConnectionState, left
 from .explain import code_of, command, dropped, remark
 from .line_keys import LineTerminal, handing_over, is_in_foreground
+from .record import CastWriter
 from .report import ExitCode, say
-from .show import chunk_document, denial_documents, json_line, outcome_document, usage_document
-from .streams import DescriptorReader, DescriptorWriter
-from .terminal import KeyScanner
+from .show import denial_documents, outcome_document, usage_document
+from .sink import OutputSink
+from .streams import DescriptorReader
+from .terminal import KeyScanner, viewed
 
 _AGAIN = 2.0
 """Seconds within which a second ^C means that the first was not enough."""
@@ -44,6 +46,9 @@ _REDRAWN = 0.3
 
 _DRAWN = 0.05
 """Seconds of silence after which a screen is complete.  A program that draws may miss a further change."""
+
+_CLAIM = 1.0
+"""Seconds after which whoever types tells the size again: somebody else may have another one."""
 
 _END_SIGNALS = (signal.SIGTERM, signal.SIGHUP)
 
@@ -78,6 +83,8 @@ class Manner:
     """Write output and end as lines of JSON."""
     quiet: bool = False
     """Print no messages of our own."""
+    record: CastWriter | None = None
+    """Records what is shown."""
 
 
 async def follow(handle: Handle, manner: Manner, first: Iterable[Chunk] = ()) -> int:
@@ -100,6 +107,7 @@ async def follow(handle: Handle, manner: Manner, first: Iterable[Chunk] = ()) ->
         return await process.to_end(None)
     finally:
         process.close()
+        process.leave_terminal()
         if process.last_message and not manner.quiet:
             say(process.last_message)
 
@@ -128,6 +136,10 @@ class ForegroundProcess:
         self._signals: asyncio.Queue[int] = asyncio.Queue()
         self._end_requests = 0  # How often a signal asked us to end.
         self._end_requested_at = float("-inf")
+        # What our terminal is told by the process, to be undone at the end.
+        shows = manner.raw and not manner.json and terminal.is_terminal(1)
+        self._marks = TerminalMarks() if shows else None
+        self._resized_at = float("-inf")
         self.last_message: str | None = None
         """A message for the user, to be printed when the terminal is no longer raw."""
 
@@ -166,6 +178,12 @@ class ForegroundProcess:
         """Close what was opened here."""
         self._sink.close()
 
+    def leave_terminal(self) -> None:
+        """Put our terminal back into its usual state, whatever the process has made of it."""
+        if self._marks is not None and (undo := self._marks.undo()):
+            with contextlib.suppress(OSError):
+                os.write(1, undo)
+
     def _begin(self, work: Coroutine[None, None, None]) -> asyncio.Task[None]:
         task = self._loop.create_task(work)
         self._tasks.add(task)
@@ -194,7 +212,11 @@ class ForegroundProcess:
             async for chunk in self._chunks():
                 self._chunk_count += 1
                 self._chunk_arrived.set()
+                if self._marks is not None:
+                    self._marks.feed(chunk.data)
                 await self._sink.write_chunk(chunk)
+                if self._manner.record is not None:
+                    self._manner.record.output(chunk.data)
                 if redraw and chunk.seq >= redraw:
                     redraw = None
                     self._begin(self._redraw())
@@ -265,6 +287,9 @@ class ForegroundProcess:
                 # It may read no more input.  That is no failure of ours, and its end will be reported.
                 with contextlib.suppress(BrokenPipeError, StdinFailed):
                     if data:
+                        self._claim_size()
+                        if self._manner.record is not None:
+                            self._manner.record.input(passed)
                         stdin.write(passed)
                         await stdin.drain()
                     else:
@@ -349,7 +374,16 @@ class ForegroundProcess:
     async def _resize(self) -> None:
         size = terminal.screen_size()
         if size is not None:
-            await self._handle.resize(Size(*size))
+            self._resized_at = self._loop.time()
+            if self._manner.record is not None:
+                self._manner.record.resized(Size(*viewed(*size)))
+            await self._handle.resize(Size(*viewed(*size)))
+
+    def _claim_size(self) -> None:
+        """Of several people who look at one terminal, the one who types has the size."""
+        if self._screen is not None and self._loop.time() - self._resized_at >= _CLAIM:
+            self._resized_at = self._loop.time()
+            self._begin(self._resize())
 
     async def _redraw(self) -> None:
         """Have a full-screen program draw its whole screen; a program that draws nothing is not disturbed.
@@ -405,40 +439,3 @@ class ForegroundProcess:
 
     async def _end(self, grace: float) -> None:
         await self._handle.end(grace)
-
-
-class OutputSink:
-    """Writes the output of a process to our standard output and standard error, or as lines of JSON."""
-
-    def __init__(self, loop: asyncio.AbstractEventLoop, *, json: bool) -> None:
-        """With ``json``, both streams go to standard output, a line for each chunk."""
-        self._out = DescriptorWriter(1, loop)
-        self._err = self._out if json else DescriptorWriter(2, loop)
-        self._json = json
-
-    @property
-    def busy(self) -> bool:
-        """Whether a write waits for the reader of our output."""
-        return self._out.busy or self._err.busy
-
-    async def write_chunk(self, chunk: Chunk) -> None:
-        """Write a chunk to the stream that it belongs to; return when the system has it.
-
-        Raises:
-            BrokenPipeError: The reading end is closed.
-        """
-        if self._json:
-            await self.write_document(chunk_document(chunk))
-        elif chunk.stream is Stream.STDERR:
-            await self._err.write(chunk.data)
-        else:
-            await self._out.write(chunk.data)
-
-    async def write_document(self, document: Mapping[str, Any]) -> None:
-        """Write a line of JSON to standard output."""
-        await self._out.write(json_line(document).encode() + b"\n")
-
-    def close(self) -> None:
-        """Close what was opened here."""
-        self._out.close()
-        self._err.close()

@@ -307,6 +307,7 @@ def _configure(parser: Parser) -> None:
     )
     _add_limits(parser)
     add_sandbox(parser)
+    _add_recording(parser)
     add_detach_keys(parser)
     add_output(parser, "a line per piece of output, in base64 and, if UTF-8, as text; one for the end")
     add_quiet(parser, "say nothing of our own but what went wrong")
@@ -343,6 +344,15 @@ def _add_limits(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--pids", metavar="N", type=positive, help="processes it may have at once")
     parser.add_argument(
         "--retain", metavar="BYTES", type=byte_count, help="output that the server keeps of it, such as 16m"
+    )
+
+
+def _add_recording(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument(
+        "--record", metavar="FILE", help="with -t: record what is shown, as asciicast, which asciinema plays"
+    )
+    parser.add_argument(
+        "--record-input", action="store_true", help="record what is typed, too, passwords included"
     )
 
 

@@ -20,7 +20,7 @@ from holdfast.wording import counted
 
 from .connection import come_back, left
 from .explain import code_of, explain, remark, signal_name
-from .follow import Manner, OutputSink, follow
+from .follow import Manner, follow
 from .line_keys import is_in_foreground
 from .options import wants_json
 from .report import ExitCode, Failure, in_colour, is_terminal_stream, paint, say, tell, tell_names
@@ -34,6 +34,7 @@ from .show import (
     table,
     tell_json,
 )
+from .sink import OutputSink
 from .streams import DescriptorReader, is_given
 from .target import perform
 from .terminal import DEFAULT_DETACH_KEYS, detach_keys, is_terminal, screen_size
@@ -59,8 +60,10 @@ def attach(arguments: argparse.Namespace) -> int:
             pages = OutputPages(await host.place.find(found.identifier))
             first = await pages.last_lines(arguments.tail)
             after = pages.after
-        handle = await host.attach(found.identifier, after=after)
         raw = found.terminal and is_terminal(0) and not arguments.no_stdin
+        shows = found.terminal and arguments.tail is None and is_terminal(1) and not wants_json(arguments)
+        handle = await host.attach(found.identifier, after=after, snapshot=shows)
+        is_drawn = handle.shown is not None and handle.shown.complete
         keys = detach_keys(DEFAULT_DETACH_KEYS) if arguments.detach_keys is None else arguments.detach_keys
         options = ["--no-stdin"] if arguments.no_stdin else []
         manner = Manner(
@@ -73,7 +76,7 @@ def attach(arguments: argparse.Namespace) -> int:
             keys=keys,
             detachable=True,
             ours=False,
-            redraw=_redraw(found, after) if raw else None,
+            redraw=_redraw(found, after) if raw and not is_drawn else None,
             json=wants_json(arguments),
             quiet=arguments.quiet,
         )

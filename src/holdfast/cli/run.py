@@ -20,12 +20,13 @@ from .follow import Manner, follow
 from .line_keys import is_in_foreground
 from .options import wants_json
 from .process_options import variables
+from .record import CastWriter
 from .report import Failure, tell_names
 from .sandbox_options import sandbox_of
 from .show import tell_json
 from .streams import is_given
 from .target import perform, url_of
-from .terminal import DEFAULT_DETACH_KEYS, detach_keys, is_terminal, screen_size
+from .terminal import DEFAULT_DETACH_KEYS, detach_keys, is_terminal, screen_size, viewed
 
 _GRACE = 5.0
 """Seconds that the program has to end when this command is asked to, unless ``--grace`` says otherwise."""
@@ -51,23 +52,34 @@ def execute(arguments: argparse.Namespace) -> int:
 
 def _run(arguments: argparse.Namespace, *, is_shared: bool) -> int:
     _check(arguments)
+    recorder = None
+    if arguments.record is not None:
+        recorder = CastWriter(arguments.record, with_input=arguments.record_input)
 
     async def work(host: Host) -> int:
         await _check_writable(host, arguments)
         handle = await _start(host, arguments, is_shared=is_shared)
+        if recorder is not None:
+            recorder.begin(_size(), command=arguments.argv, env=os.environ)
         # What was imported and made so far lives to the end, so the collector need not look at it again.
         gc.freeze()
         gc.enable()
         if arguments.detach:
             return _tell(handle, arguments)
-        code = await follow(handle, _manner(arguments, handle.name, is_shared=is_shared))
+        code = await follow(handle, _manner(arguments, handle.name, recorder, is_shared=is_shared))
+        if recorder is not None:
+            recorder.end(code)
         if is_shared and handle.returncode is not None and not arguments.idempotent:
             # We have said all there is to say of it.  Whoever has left a process that runs comes back.
             with contextlib.suppress(HoldfastError):
                 await host.remove(handle.identifier)
         return code
 
-    return perform(arguments, work, embedded=True)
+    try:
+        return perform(arguments, work, embedded=True)
+    finally:
+        if recorder is not None:
+            recorder.close()
 
 
 async def _start(host: Host, arguments: argparse.Namespace, *, is_shared: bool) -> Handle:
@@ -104,6 +116,10 @@ def _check(arguments: argparse.Namespace) -> None:
     sandbox_of(arguments)
     if arguments.truncate and arguments.output_limit is None:
         raise Failure("--truncate needs --output-limit: the bytes of output to keep, such as 10m")
+    if arguments.record is not None and (not arguments.tty or arguments.detach):
+        raise Failure("--record records a terminal that is followed: add -t, and leave out -d")
+    if arguments.record is None and arguments.record_input:
+        raise Failure("--record-input needs --record FILE")
     if url_of(arguments) is None:
         _check_directory()
     if arguments.detach and url_of(arguments) is None:
@@ -141,9 +157,14 @@ def _check_directory() -> None:
         raise Failure(f"the current directory cannot be used: {error.strerror}; change to another") from None
 
 
+def _size() -> Size:
+    """Return the size for the program's terminal."""
+    return Size(*viewed(*(screen_size() or (24, 80))))
+
+
 def _terms(arguments: argparse.Namespace) -> dict[str, Any]:
     """Return the keyword arguments for ``Host.start``."""
-    size = Size(*(screen_size() or (24, 80))) if arguments.tty else None
+    size = _size() if arguments.tty else None
     terms: dict[str, Any] = {
         "name": arguments.name,
         "cwd": arguments.workdir,
@@ -174,7 +195,9 @@ def _passes_input(arguments: argparse.Namespace) -> bool:
     return not arguments.detach and is_given(0)
 
 
-def _manner(arguments: argparse.Namespace, name: str, *, is_shared: bool) -> Manner:
+def _manner(
+    arguments: argparse.Namespace, name: str, recorder: CastWriter | None, *, is_shared: bool
+) -> Manner:
     at_terminal = is_terminal(0)
     keys = detach_keys(DEFAULT_DETACH_KEYS) if arguments.detach_keys is None else arguments.detach_keys
     raw = arguments.tty and at_terminal
@@ -190,6 +213,7 @@ def _manner(arguments: argparse.Namespace, name: str, *, is_shared: bool) -> Man
         grace=_GRACE if arguments.grace is None else arguments.grace,
         json=wants_json(arguments),
         quiet=arguments.quiet,
+        record=recorder,
     )
 
 

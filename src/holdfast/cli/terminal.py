@@ -107,6 +107,15 @@ def screen_size() -> tuple[int, int] | None:
     return None
 
 
+_LEAST_ROWS, _LEAST_COLS = 8, 20
+"""The smallest terminal that a process is given: in a smaller one programs break their screens."""
+
+
+def viewed(rows: int, cols: int) -> tuple[int, int]:
+    """Return rows and columns of a process's terminal for a viewer whose own one has this size."""
+    return (max(rows, _LEAST_ROWS), max(cols, _LEAST_COLS))
+
+
 # The detach keys: how they are written, and how they are found in what is typed.
 
 DEFAULT_DETACH_KEYS = "ctrl-p,ctrl-q"

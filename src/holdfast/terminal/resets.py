@@ -43,12 +43,14 @@ class TerminalMarks:
         self._sequences = Sequences()
         self._is_alternate = False
         self._colours: set[bytes] = set()
+        self._is_untouched = True
 
     def feed(self, data: bytes) -> None:
         """Take note of what is written to the terminal."""
         for is_sequence, piece in self._sequences.feed(data):
             if not is_sequence:
                 continue
+            self._is_untouched = False
             if match := _SCREEN.fullmatch(piece):
                 if _SCREENS.intersection(match[1].split(b";")):
                     self._is_alternate = match[2] == b"h"
@@ -58,7 +60,9 @@ class TerminalMarks:
                 self._is_alternate = False
 
     def undo(self) -> bytes:
-        """Return what puts the terminal back into its usual state."""
+        """Return what puts the terminal back into its usual state; nothing, if it got nothing but text."""
+        if self._is_untouched and not self._sequences.held:
+            return b""
         # What breaks off a sequence that was not complete is shown by no terminal.
         back = b"\x18" if self._sequences.rest() else b""
         if self._is_alternate:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-import json
 import os
 import pty
 import signal
@@ -18,7 +17,7 @@ import pytest
 from holdfast.api.handle import Handle
 from holdfast.api.host import Host, local
 from holdfast.cli import follow as module
-from holdfast.cli.follow import Manner, OutputSink, follow
+from holdfast.cli.follow import Manner, follow
 from holdfast.errors import LinkLost, OutputGap
 from holdfast.model import Chunk, Kind, Outcome, Size, Stream
 from holdfast.value import replace
@@ -323,31 +322,3 @@ async def test_output_that_others_hold_open_is_not_waited_for(
 
     assert code == 3
     assert "held open by others" in capfd.readouterr().err
-
-
-# Where the output of a process goes.
-
-CHUNKS = [Chunk(1, Stream.STDOUT, b"o"), Chunk(2, Stream.STDERR, b"e"), Chunk(3, Stream.PTY, b"p")]
-
-
-async def test_each_stream_goes_where_it_belongs(capfd: pytest.CaptureFixture[str]) -> None:
-    sink = OutputSink(asyncio.get_running_loop(), json=False)
-    for chunk in CHUNKS:
-        await sink.write_chunk(chunk)
-    sink.close()
-
-    assert capfd.readouterr() == ("op", "e")
-    assert not sink.busy
-
-
-async def test_as_json_all_are_lines_of_one_output(capfd: pytest.CaptureFixture[str]) -> None:
-    sink = OutputSink(asyncio.get_running_loop(), json=True)
-    for chunk in CHUNKS:
-        await sink.write_chunk(chunk)
-    await sink.write_document({"end": True})
-    sink.close()
-
-    shown = capfd.readouterr()
-    lines = [json.loads(line) for line in shown.out.splitlines()]
-    assert [line.get("stream") for line in lines] == ["stdout", "stderr", "pty", None]
-    assert shown.err == ""

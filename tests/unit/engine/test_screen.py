@@ -9,10 +9,16 @@ from holdfast.engine.ring import Budget, Ring
 from holdfast.engine.screen import Screen
 from holdfast.errors import Unsupported
 from holdfast.model import Chunk, Size, Stream
-from holdfast.terminal.emulator import Emulator
+from holdfast.terminal.emulator import Emulator, load
 
 MIB = 1 << 20
 SIZE = Size(6, 20)
+
+
+@pytest.fixture(autouse=True, scope="module")
+def _loaded() -> None:
+    """It takes longer than a turn, and a server does it before."""
+    load()
 
 
 class Scene:

@@ -37,7 +37,14 @@ def test_the_other_screen_is_left() -> None:
     assert drawn(*output, marks.undo(), b".\x1b7") == drawn(b"text.\x1b7")
 
 
-@pytest.mark.parametrize("output", [b"text", b"\x1b[?1049h\x1b[?1049l", b"\x1b[?1049h\x1bc"])
+def test_after_mere_text_there_is_nothing_to_undo() -> None:
+    marks = TerminalMarks()
+    marks.feed(b"text\r\n")
+
+    assert marks.undo() == b""
+
+
+@pytest.mark.parametrize("output", [b"\x1b[m", b"\x1b[?1049h\x1b[?1049l", b"\x1b[?1049h\x1bc"])
 def test_a_screen_that_was_not_entered_is_not_left(output: bytes) -> None:
     """That would move the cursor to where it was saved, or to nowhere."""
     marks = TerminalMarks()
