@@ -8,7 +8,7 @@ from holdfast.engine import screen
 from holdfast.engine.ring import Budget, Ring
 from holdfast.engine.screen import Screen
 from holdfast.errors import Unsupported
-from holdfast.model import Chunk, Size, Stream
+from holdfast.model import Chunk, ScreenSnapshot, Size, Stream
 from holdfast.terminal.emulator import Emulator, load
 
 MIB = 1 << 20
@@ -37,6 +37,12 @@ class Scene:
         self.ring.append(chunk)
         self.screen.output(chunk)
 
+    def shown(self) -> ScreenSnapshot:
+        """Asks until there was time for all of it."""
+        while (found := self.screen.snapshot(self.seq)) is None:
+            pass
+        return found
+
     def expected(self, size: Size = SIZE) -> bytes:
         emulator = Emulator(size)
         emulator.feed(self.whole)
@@ -57,11 +63,10 @@ def test_nothing_is_drawn_before_somebody_asks(monkeypatch: pytest.MonkeyPatch) 
     scene.say(b"hello")
     before = list(made)
 
-    found = scene.screen.snapshot(1)
+    found = scene.shown()
 
     assert before == []
     assert made == [SIZE]
-    assert found is not None
     assert (found.seq, found.data, found.complete) == (1, scene.expected(), True)
 
 
@@ -71,8 +76,7 @@ def test_more_is_said_than_the_ring_keeps_and_nothing_is_missing(limit: int) -> 
     for number in range(3000):
         scene.say(b"\x1b[3%dmline %d of them\x1b[m\r\n" % (number % 8, number) + b"x" * 1000)
 
-    while (found := scene.screen.snapshot(scene.seq)) is None:
-        pass
+    found = scene.shown()
 
     assert (found.seq, found.data, found.complete) == (3000, scene.expected(), True)
 
@@ -83,9 +87,8 @@ def test_what_is_missing_is_told() -> None:
     scene.ring.retain(1)
     scene.say(b"world")
 
-    found = scene.screen.snapshot(2)
+    found = scene.shown()
 
-    assert found is not None
     assert not found.complete
 
 
@@ -96,9 +99,8 @@ def test_a_smaller_ring_loses_nothing_that_is_not_drawn() -> None:
     scene.ring.retain(1)
     scene.say(b"world")
 
-    found = scene.screen.snapshot(2)
+    found = scene.shown()
 
-    assert found is not None
     assert (found.data, found.complete) == (scene.expected(), True)
 
 
@@ -108,13 +110,12 @@ def test_sizes_change_where_they_changed() -> None:
     scene.screen.resize(1, SIZE)
     scene.say(b"\r\n0123456789abcde")
 
-    found = scene.screen.snapshot(2)
+    found = scene.shown()
 
     emulator = Emulator(Size(4, 10))
     emulator.feed(b"0123456789abcde")
     emulator.resize(SIZE)
     emulator.feed(b"\r\n0123456789abcde")
-    assert found is not None
     assert (found.size, found.data) == (SIZE, emulator.snapshot(0, complete=True).data)
 
 
@@ -137,9 +138,8 @@ def test_a_closed_process_keeps_no_terminal() -> None:
     scene = Scene()
     scene.say(b"x" * 100_000)
     scene.screen.closed(3)
-    first = scene.screen.snapshot(1)
+    first = scene.shown()
 
-    assert first is not None
     assert first.data == scene.expected()
     assert scene.screen.snapshot(1) is first
 
@@ -152,7 +152,7 @@ def test_a_size_that_is_too_large_is_refused() -> None:
         scene.screen.snapshot(1)
 
     scene.screen.resize(1, SIZE)
-    assert scene.screen.snapshot(1) is not None
+    assert scene.shown().size == SIZE
 
 
 def test_output_that_is_costly_to_draw_is_drawn_in_turns() -> None:
