@@ -107,10 +107,12 @@ class Screen:
         pass
 
     def closed(self, seq: int) -> None:
-        """Nothing follows: what is kept of an ended process should be small."""
+        """Nothing follows: what is kept of an ended process should be small.
+
+        If there was no time for all of it, the emulator goes on when somebody asks.
+        """
         self._closed = True
-        if self._drawn is not None:
-            self.catch_up()
+        if self._drawn is not None and self.catch_up() and self._drawn is not None:
             self._final, self._drawn = self._drawn.snapshot(self._seq, complete=self.complete), None
 
     def retaining(self, limit: int) -> None:
@@ -144,7 +146,8 @@ class Screen:
             Unsupported: It is too large.
         """
         if self._final is None:
-            if not self.catch_up() and self._seq < until:
+            # Of a chunk that was begun the rest is drawn, too: who reads behind the number gets whole chunks.
+            if not self.catch_up(None if self._closed else max(until, self._part[0])):
                 return None
             if self._is_too_large:
                 raise Unsupported("the screen of so large a terminal")
@@ -154,13 +157,15 @@ class Screen:
             self._final, self._drawn = found, None
         return self._final
 
-    def catch_up(self) -> bool:
-        """Draw what is not drawn yet, for a moment; return whether that was all."""
+    def catch_up(self, until: int | None = None) -> bool:
+        """Draw what is not drawn yet, for a moment, up to ``until``; return whether that was all."""
         deadline = thread_time() + _AT_ONCE
         if self._ring.gap(self._seq) is not None:
             self.complete = False
         while chunks := self._ring.after(self._seq, limit=_BEHIND):
             for chunk in chunks:
+                if until is not None and chunk.seq > until:
+                    return True
                 if not self._draw(chunk, deadline):
                     return False
         while self._sizes:

@@ -165,3 +165,43 @@ def test_output_that_is_costly_to_draw_is_drawn_in_turns() -> None:
         turns += 1
 
     assert turns > 1
+
+
+COSTLY = b"\x1b#8" * 10_000
+"""Takes longer to draw than there is time at once, on a large screen."""
+
+
+def test_a_chunk_that_was_begun_is_in_a_snapshot_as_a_whole() -> None:
+    """Who reads on behind the number would get the begun part twice."""
+    scene = Scene(size=Size(300, 500), limit=16 * MIB)
+    scene.say(b"hello")
+    scene.say(COSTLY)
+    whole = scene.screen.catch_up()
+
+    while (found := scene.screen.snapshot(1)) is None:
+        pass
+
+    assert not whole
+    assert (found.seq, found.data) == (2, scene.expected(Size(300, 500)))
+
+
+def test_what_was_said_since_somebody_asked_is_not_waited_for() -> None:
+    scene = Scene(size=Size(300, 500), limit=16 * MIB)
+    scene.say(b"hello")
+    expected = scene.expected(Size(300, 500))
+    scene.say(COSTLY)
+
+    while (found := scene.screen.snapshot(1)) is None:
+        pass
+
+    assert (found.seq, found.data) == (1, expected)
+
+
+def test_a_process_that_closes_while_it_is_drawn_is_drawn_to_its_end() -> None:
+    scene = Scene(size=Size(300, 500), limit=16 * MIB)
+    scene.say(COSTLY)
+    begun = scene.screen.snapshot(1)
+    scene.screen.closed(2)
+
+    assert begun is None
+    assert scene.shown().data == scene.expected(Size(300, 500))
