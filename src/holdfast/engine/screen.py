@@ -92,11 +92,11 @@ class Screen:
         if self._unseen < _BEHIND and not is_tight:
             return
         self._unseen = 0
-        if not self._is_too_large:
-            self._emulator()  # The first one takes time, which is not that of this chunk.
         self.catch_up()
         if is_tight and self._seq < chunk.seq and self._ring.limit <= 0:
             # It is nowhere else.
+            if not self._is_too_large:
+                self._emulator()
             self.complete = self._draw(chunk, thread_time() + _AT_ONCE) and self.complete
             self._seq = chunk.seq
 
@@ -159,15 +159,19 @@ class Screen:
 
     def catch_up(self, until: int | None = None) -> bool:
         """Draw what is not drawn yet, for a moment, up to ``until``; return whether that was all."""
-        deadline = thread_time() + _AT_ONCE
         if self._ring.gap(self._seq) is not None:
             self.complete = False
-        while chunks := self._ring.after(self._seq, limit=_BEHIND):
+        chunks = self._ring.after(self._seq, limit=_BEHIND)
+        if chunks and not self._is_too_large:
+            self._emulator()  # The first one takes time, which is not that of the output.
+        deadline = thread_time() + _AT_ONCE
+        while chunks:
             for chunk in chunks:
                 if until is not None and chunk.seq > until:
                     return True
                 if not self._draw(chunk, deadline):
                     return False
+            chunks = self._ring.after(self._seq, limit=_BEHIND)
         while self._sizes:
             self._change_size()
         return True

@@ -175,6 +175,7 @@ def test_a_chunk_that_was_begun_is_in_a_snapshot_as_a_whole() -> None:
     """Who reads on behind the number would get the begun part twice."""
     scene = Scene(size=Size(300, 500), limit=16 * MIB)
     scene.say(b"hello")
+    scene.shown()
     scene.say(COSTLY)
     whole = scene.screen.catch_up()
 
