@@ -53,6 +53,7 @@ UNTOUCHED = frozenset(
     {
         "close",  # It would not be done, and what stays open is the injection's.
         "exit", "exit_group", "rt_sigreturn", "restart_syscall",  # They do not come back.
+        "futex",  # A thread would not be woken: no kernel interrupts the half of these calls that wakes.
         # These cannot fail, or not with any of these errors.
         "getpid", "getrandom", "gettid", "setsid", "lseek", "rt_sigaction", "rt_sigprocmask",
         "getpgid", "umask",
@@ -61,7 +62,7 @@ UNTOUCHED = frozenset(
     }
 )  # fmt: skip
 
-ONLY_INTERRUPTED = frozenset({"epoll_wait", "ppoll", "poll", "futex", "nanosleep", "clock_nanosleep"})
+ONLY_INTERRUPTED = frozenset({"epoll_wait", "ppoll", "poll", "nanosleep", "clock_nanosleep"})
 """Calls that wait: of these errors they can have one."""
 
 ONLY_MEMORY = frozenset(
