@@ -318,6 +318,8 @@ class LocalProcess(MeasuredProcess, Shown, ImmediateControls, TreeLooks):
     def forget(self, leftovers: Leftovers = Leftovers.SPARE) -> None:
         for watch in self._watches:
             watch.stop()
+        if self._watchdog is not None:
+            self._watchdog.cancel()  # Nobody tells it of the exit now, and its timers would hold the process.
         self._ring.close()
         self.outputs.mute()
         self.recorder.forgotten()
