@@ -84,7 +84,7 @@ BRIEF = {
     "session.kept_seconds": "100ms",
     "connection.handshake_seconds": "2s",
     "connection.ping_seconds": "500ms",
-    "connection.pong_seconds": "300ms",
+    "connection.pong_seconds": "1500ms",
 }
 """What is reached by waiting."""
 
