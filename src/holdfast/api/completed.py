@@ -30,7 +30,7 @@ class Omitted:
     stdout: int = 0
     """Left out of the middle of ``stdout``, with ``capture=HeadTail(...)``."""
     stderr: int = 0
-    """The same of ``stderr``."""
+    """Left out of the middle of ``stderr``, likewise."""
     dropped: int = 0
     """Left out at the end of both outputs together, with ``truncate_output``."""
 

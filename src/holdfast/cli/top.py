@@ -31,7 +31,7 @@ _INTERVAL = 2.0
 """Seconds between two looks."""
 
 _ONCE = 1.0
-"""The same for ``--once``: shorter, because somebody waits."""
+"""Seconds between the two looks of ``--once``: few, because somebody waits."""
 
 _GRACE = 5.0
 """Seconds that a process has to end by itself, as with ``holdfast kill``."""

@@ -49,6 +49,24 @@ _END = 2**63 - 1
 """Systems count the bytes of a file with a sign."""
 
 
+async def read_range(
+    read_block: Callable[[int, int], Awaitable[tuple[bytes, bool]]], offset: int, length: int
+) -> bytes:
+    """Return the bytes of a range, block by block; fewer than ``length`` at the end.
+
+    Args:
+        read_block: Returns bytes of a block, and whether they are the last ones.
+    """
+    pieces, done = [], 0
+    while done < length:
+        data, last = await read_block(offset + done, min(length - done, BLOCK))
+        pieces.append(data)
+        done += len(data)
+        if last or not data:
+            break
+    return b"".join(pieces)
+
+
 class RemoteFile:
     """A file that is open on a server.  Implements ``files.OpenFile``.
 
@@ -95,14 +113,7 @@ class RemoteFile:
         self._check(reading=True)
         if offset < 0 or offset + length > _END:
             raise FileFailed(errno.EINVAL)
-        pieces, done = [], 0
-        while done < length:
-            data, last = await self._read_block(offset + done, min(length - done, BLOCK))
-            pieces.append(data)
-            done += len(data)
-            if last or not data:
-                break
-        return b"".join(pieces)
+        return await read_range(self._read_block, offset, length)
 
     async def _read_block(self, offset: int, length: int) -> tuple[bytes, bool]:
         """Bytes, and whether they are the last ones."""

@@ -22,7 +22,7 @@ from holdfast.protocol.files import (
 from holdfast.protocol.shapes import Signature
 
 from .link import Link
-from .open_file import BLOCK
+from .open_file import BLOCK, read_range
 
 P = TypeVar("P", ArchiveParams, ExtractParams)
 
@@ -61,14 +61,7 @@ class RemoteTree:
 
     async def read(self, offset: int, length: int) -> bytes:
         """See ``files.OpenFile``."""
-        pieces, done = [], 0
-        while done < length:
-            data, last = await self._read_block(offset + done, min(length - done, BLOCK))
-            pieces.append(data)
-            done += len(data)
-            if last or not data:
-                break
-        return b"".join(pieces)
+        return await read_range(self._read_block, offset, length)
 
     async def _read_block(self, offset: int, length: int) -> tuple[bytes, bool]:
         def block(found: ReadBlockResult) -> tuple[bytes, bool]:

@@ -45,10 +45,11 @@ class RemoteVerbs:
         if feature not in self._link.features:
             raise Unsupported(what)
 
-    async def _ask(
-        self, signature: Signature[P, R], params: P, into: Callable[[R], T], *, repeat: bool = True
-    ) -> T:
-        raise NotImplementedError
+    if TYPE_CHECKING:
+
+        async def _ask(
+            self, signature: Signature[P, R], params: P, into: Callable[[R], T], *, repeat: bool = True
+        ) -> T: ...
 
     async def inspect(self) -> Inspection:
         self._need("inspect", "whether a process waits for input")

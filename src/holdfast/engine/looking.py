@@ -34,7 +34,7 @@ _FRESH = 0.1
 """Seconds for which a look at what a tree uses is good enough for whoever asks next."""
 
 _SHARE = 20
-"""The same for a tree that is large: so many times what the look has taken."""
+"""A look at a large tree is good enough for longer: for so many times what it has taken."""
 
 _THREADS = 4
 """Looks at once: a large tree takes a second, and others should not have to wait for it."""

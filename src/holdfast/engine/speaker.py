@@ -47,7 +47,7 @@ class UnheardSpeaker:
 
 
 class CountedSpeaker(UnheardSpeaker):
-    """The same, with an account of what is not passed on.
+    """Passes on no output, and counts what it drops.
 
     Nobody waits for it, so a flood of it is read with pauses: it takes little of the processor, and the
     writer still goes on.

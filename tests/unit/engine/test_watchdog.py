@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import gc
 
 import pytest
 
@@ -14,7 +15,7 @@ from holdfast.host import tree
 from holdfast.model import Cause, Kind, Limits, Outcome, ProcessTerms
 from holdfast.reports import Load
 from tests.fakes.gate import Gate
-from tests.fakes.process import python, sh
+from tests.fakes.process import eventually, python, sh
 from tests.fakes.recorder import Recorder, record
 
 
@@ -42,6 +43,20 @@ async def test_who_ends_in_time_has_an_ordinary_end(backend: LocalBackend) -> No
     await recorder.until("closed")
 
     assert outcome(recorder) == Outcome(Kind.EXIT, 3)
+
+
+async def test_nothing_is_left_of_a_process_that_is_forgotten_before_its_time(backend: LocalBackend) -> None:
+    """Its clocks would hold it, with all that it has said, for as long as it was allowed to take."""
+
+    def is_gone() -> bool:
+        gc.collect()
+        return not any(type(each) is Watchdog for each in gc.get_objects())
+
+    assert is_gone()
+    terms = ProcessTerms(timeout=3600, idle_timeout=3600)
+    (await backend.start(sh("exec sleep 1000", terms=terms))).forget()
+
+    await eventually(is_gone)
 
 
 async def test_a_process_that_ended_in_time_is_not_late_because_its_client_is(

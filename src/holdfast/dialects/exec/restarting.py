@@ -13,15 +13,16 @@ from holdfast.protocol.start import RestartParams, StartResult
 from .control import LONGEST_GRACE
 from .conversation import ExecConversation
 from .decoding import decode_start
-from .starting import start
+from .starting import start_in
 
 _decode: Any = msgspec.json.Decoder().decode
 
 
 async def restart(talk: ExecConversation, params: RestartParams) -> StartResult:
     """End a process with everything it has started, and start it again under another identifier."""
-    name = params.process_id
-    entry = talk.endpoint.find(talk.session, name)
+    # Now: the client may close this session before the process has ended, which then has to be started again.
+    name, session = params.process_id, talk.session
+    entry = talk.endpoint.find(session, name)
     match entry:
         case None:
             raise UnknownProcess(name)
@@ -37,4 +38,4 @@ async def restart(talk: ExecConversation, params: RestartParams) -> StartResult:
         ended = await entry.process.end(grace=min((params.grace_ms or 0) / 1000, LONGEST_GRACE))
     if ended.survivors:
         raise StillRunning(name)
-    return await start(talk, decode_start({**asked, "processId": params.new_process_id}))
+    return await start_in(talk, session, decode_start({**asked, "processId": params.new_process_id}))

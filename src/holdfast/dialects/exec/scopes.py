@@ -83,8 +83,10 @@ class ProcessScope(Scope[Entry | ArchivedEntry]):
     # Identifiers, and with them aliases.
 
     def reserve(self, name: str, request: Any = None, *, size: int = 0) -> Starting:
-        starting = super().reserve(name, request, size=size or len(getattr(request, "again", b"")))
-        if request is not None and request.alias:
+        if request is None:
+            return super().reserve(name, request, size=size)
+        starting = super().reserve(name, request, size=size + len(request.again))
+        if request.alias:
             self.aliases.reserve(request.alias, name)
         return starting
 

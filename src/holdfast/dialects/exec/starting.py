@@ -55,7 +55,14 @@ def start(talk: ExecConversation, asked: DecodedStart) -> Coroutine[Any, Any, St
     comes back.
     """
     # Now: the client may close this session, and open another, before the process runs.
-    params, session = asked.params, talk.session
+    return start_in(talk, talk.session, asked)
+
+
+def start_in(
+    talk: ExecConversation, session: Session, asked: DecodedStart
+) -> Coroutine[Any, Any, StartResult]:
+    """Start a process as ``start`` does, for a session that the client may have closed by now."""
+    params = asked.params
     if params.managed_network is not None:
         _check_ports(params.managed_network.loopback_ports, talk.endpoint.limits.loopback_ports)
     spec = _spec(params, asked.cwd, talk.endpoint.sandbox_limits)

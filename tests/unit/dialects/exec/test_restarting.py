@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from typing import Any
 
 import pytest
@@ -69,6 +70,36 @@ async def test_a_process_that_cannot_be_ended_is_not_started_twice(monkeypatch: 
 
     assert type(await scene.refusal("process/restart", AGAIN)) is StillRunning
     assert len(scene.backend.specs) == 1
+
+
+@pytest.mark.parametrize("leaves", ["closes its session", "closes it and opens another", "is cut off"])
+async def test_it_is_started_again_though_the_client_leaves_before_it_has_ended(leaves: str) -> None:
+    """It was ended for the restart: without one it would just be gone."""
+    held = asyncio.Event()
+
+    class Slow(Mortal):
+        async def end(self, *, grace: float = 0.0, by: str = "client") -> Ended:
+            await held.wait()
+            return await super().end(grace=grace, by=by)
+
+    scene = await ready(Slow(), Mortal())
+    await scene.call("process/start", WEB)
+    restarting = asyncio.create_task(scene.call("process/restart", AGAIN))
+    turn = asyncio.Event()
+    asyncio.get_running_loop().call_soon(turn.set)
+    await turn.wait()
+    if leaves == "is cut off":
+        scene.talk.ended()
+    else:
+        await scene.call("session/close")
+    if leaves == "closes it and opens another":
+        await scene.shake_hands()
+    held.set()
+
+    assert (await restarting)["processId"] == "two"
+    other = ExecTalk(beside=scene)
+    await other.shake_hands()
+    assert await found(other, "web") == "two"
 
 
 @pytest.mark.parametrize("params", [{"keep": False}, {"env": {"A": "x" * 20_000}}])
