@@ -82,6 +82,13 @@ def errors_of(call: str) -> tuple[str, ...]:
     return ERRORS
 
 
+WAKE_LOST = re.compile(
+    rb"ERROR asyncio: Exception in callback \w+\._read_from_self\(\)\n"
+    rb"handle: .*\nTraceback .*\n(?:  .*\n)+\w*Error: .*\n"
+)
+"""What asyncio logs if the pipe that wakes it cannot be read; it reads it again in its next turn."""
+
+
 @cache
 def why_not() -> str:
     """Why no process can be traced here; empty if one can."""
@@ -172,6 +179,7 @@ class Scene:
     async def close(self) -> None:
         await self.filler.call("session/close")
         await self.filler.close()
+        self.program.forgive(WAKE_LOST)
 
     async def more(self) -> None:
         """Start processes until one shim is left without."""

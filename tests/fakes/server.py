@@ -230,6 +230,7 @@ class Program:
             env={**os.environb, **(env or {})},
         )
         self._family: set[Sighting] = set()
+        self._forgiven: list[re.Pattern[bytes]] = []
         self.errors = b""
 
     @property
@@ -250,6 +251,10 @@ class Program:
         assert line.endswith("\n"), f"no URL; the program said: {self.errors.decode()}"
         return line.rstrip("\n")
 
+    def forgive(self, complaint: re.Pattern[bytes]) -> None:
+        """Leave out of ``errors`` what a test has caused on purpose."""
+        self._forgiven.append(complaint)
+
     def send_signal(self, number: signal.Signals) -> None:
         """Signal the program; what it has started is remembered for the end."""
         self._family |= descendants(self.pid)
@@ -265,6 +270,8 @@ class Program:
         assert self._process.stderr is not None
         os.set_blocking(self._process.stderr.fileno(), False)
         self.errors += without_stalls(self._process.stderr.read() or b"")
+        for complaint in self._forgiven:
+            self.errors = complaint.sub(b"", self.errors)
         return code
 
     def survivors(self) -> set[Sighting]:

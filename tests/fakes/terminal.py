@@ -13,7 +13,7 @@ import subprocess
 import sys
 import termios
 import time
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
 from tests.fakes.server import PATIENCE
@@ -166,10 +166,14 @@ def holdfast(
     data: bytes | None = None,
     env: Mapping[str, str] | None = None,
     within: float = PATIENCE,
+    under: Sequence[str] = (),
 ) -> subprocess.CompletedProcess[bytes]:
-    """Run ``holdfast`` to its end without any terminal; without ``data`` there is no input."""
+    """Run ``holdfast`` to its end without any terminal; without ``data`` there is no input.
+
+    ``under`` is a command that runs another one.
+    """
     return subprocess.run(
-        [*HOLDFAST, *arguments],
+        [*under, *HOLDFAST, *arguments],
         input=data,
         stdin=subprocess.DEVNULL if data is None else None,
         capture_output=True,

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-import re
+import subprocess
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -99,7 +99,19 @@ def test_another_server_and_none_are_told_apart(asking: str) -> None:
         "holdfast: cannot reach ws://127.0.0.1:1: Connection refused;"
         " is a server there?  'holdfast serve' starts one\n"
     )
-    assert re.search(r"known; check the URL\n|resolution; check the URL\n", complaint("ws://no.invalid:1"))
+
+
+def test_a_name_that_nobody_knows_is_named() -> None:
+    """In a network of its own, where nobody can be asked."""
+    alone = ("unshare", "--user", "--map-root-user", "--net")
+    if subprocess.run([*alone, "true"], check=False, capture_output=True).returncode:
+        pytest.skip("no network namespace can be made here")
+
+    done = holdfast("ps", "-H", "ws://no.invalid:1", AN_HOUR, under=alone)
+
+    assert done.returncode == 125
+    assert done.stderr.startswith(b"holdfast: cannot reach ws://no.invalid:1: ")
+    assert done.stderr.endswith(b"; check the URL\n")
 
 
 @pytest.mark.skipif(os.geteuid() == 0, reason="root may use every socket")

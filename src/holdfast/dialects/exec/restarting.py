@@ -13,7 +13,7 @@ from holdfast.protocol.start import RestartParams, StartResult
 from .control import LONGEST_GRACE
 from .conversation import ExecConversation
 from .decoding import decode_start
-from .starting import start_in
+from .starting import start
 
 _decode: Any = msgspec.json.Decoder().decode
 
@@ -38,4 +38,4 @@ async def restart(talk: ExecConversation, params: RestartParams) -> StartResult:
         ended = await entry.process.end(grace=min((params.grace_ms or 0) / 1000, LONGEST_GRACE))
     if ended.survivors:
         raise StillRunning(name)
-    return await start_in(talk, session, decode_start({**asked, "processId": params.new_process_id}))
+    return await start(talk, decode_start({**asked, "processId": params.new_process_id}), session)

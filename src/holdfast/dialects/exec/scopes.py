@@ -91,7 +91,8 @@ class ProcessScope(Scope[Entry | ArchivedEntry]):
         return starting
 
     def settle(self, starting: Starting, entry: Entry | ArchivedEntry) -> None:
-        self.aliases.settle(starting.name)
+        if starting.request is not None and starting.request.alias:
+            self.aliases.settle(starting.name)
         super().settle(starting, entry)
 
     def release(self, name: str) -> None:

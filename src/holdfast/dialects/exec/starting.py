@@ -48,20 +48,20 @@ _NAMES = {"memory": "memoryBytes", "cpu": "cpuSeconds", "processes": "processes"
 """Limits as they are called on the wire."""
 
 
-def start(talk: ExecConversation, asked: DecodedStart) -> Coroutine[Any, Any, StartResult]:
+def start(
+    talk: ExecConversation, asked: DecodedStart, session: Session | None = None
+) -> Coroutine[Any, Any, StartResult]:
     """Start a process.  The answer is sent before any output of the process.
 
     It goes on when the connection is lost: the client finds the process when it
     comes back.
+
+    Args:
+        session: Whose process it becomes, where the client may have closed that session by now.
     """
     # Now: the client may close this session, and open another, before the process runs.
-    return start_in(talk, talk.session, asked)
-
-
-def start_in(
-    talk: ExecConversation, session: Session, asked: DecodedStart
-) -> Coroutine[Any, Any, StartResult]:
-    """Start a process as ``start`` does, for a session that the client may have closed by now."""
+    if session is None:
+        session = talk.session
     params = asked.params
     if params.managed_network is not None:
         _check_ports(params.managed_network.loopback_ports, talk.endpoint.limits.loopback_ports)
@@ -163,14 +163,12 @@ def _request(params: StartParams, cwd: paths.PathUri, *, sandboxed: bool) -> Sta
         params.window,
         params.name or "",
         params.auto_remove,
-        _remembered(params),
+        _remembered(params) if params.keep else b"",
     )
 
 
 def _remembered(params: StartParams) -> bytes:
-    """What a restart needs of the request; nothing of one that cannot be made again, or is too long."""
-    if not params.keep:
-        return b""
+    """What a restart needs of the request; nothing of one that is too long."""
     data = _encode(params)
     return data if len(data) <= _LONGEST_AGAIN else b""
 
