@@ -217,6 +217,8 @@ def held_program(original: str, path: Path) -> Iterator[HeldProgram]:
 class Program:
     """``holdfast serve`` as a process of its own."""
 
+    _forgiven: tuple[re.Pattern[bytes], ...] = ()
+
     def __init__(
         self, *options: str, env: Mapping[bytes, bytes] | None = None, within: Path | None = None
     ) -> None:
@@ -230,7 +232,6 @@ class Program:
             env={**os.environb, **(env or {})},
         )
         self._family: set[Sighting] = set()
-        self._forgiven: list[re.Pattern[bytes]] = []
         self.errors = b""
 
     @property
@@ -253,7 +254,7 @@ class Program:
 
     def forgive(self, complaint: re.Pattern[bytes]) -> None:
         """Leave out of ``errors`` what a test has caused on purpose."""
-        self._forgiven.append(complaint)
+        self._forgiven = (*self._forgiven, complaint)
 
     def send_signal(self, number: signal.Signals) -> None:
         """Signal the program; what it has started is remembered for the end."""
