@@ -207,8 +207,12 @@ def test_a_user_who_may_have_few_processes() -> None:
 # Files.
 
 
-@pytest.mark.parametrize("place", ["/proc", "/nonexistent"])
-def test_a_place_for_temporary_files_that_cannot_be_written(here: set[str], place: str) -> None:
+@pytest.mark.parametrize("is_there", [True, False], ids=["no files there", "not there"])
+def test_a_place_for_temporary_files_that_cannot_be_written(
+    here: set[str], tmp_path: Path, *, is_there: bool
+) -> None:
+    place = "/proc" if is_there else str(tmp_path / "missing")
+
     code, findings = examine(env={"TMPDIR": place})
 
     assert code == 1

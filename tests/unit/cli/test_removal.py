@@ -6,6 +6,7 @@ import json
 
 import pytest
 
+from holdfast import sync
 from tests.fakes.server import program_at
 from tests.fakes.terminal import Call, holdfast
 
@@ -35,10 +36,11 @@ def test_prune_forgets_everything_that_has_ended() -> None:
         def call(*words: str) -> str:
             return holdfast(words[0], "-H", url, *words[1:]).stdout.decode()
 
-        call("run", "-d", "--name", "runs", "--", "sleep", "1000")
-        for number in range(40):
-            call("run", "-d", "--name", f"p{number}", "--", "true")
-        call("wait", "-q", *(f"p{number}" for number in range(40)))
+        with sync.connect(url) as host:
+            host.start(["sleep", "1000"], name="runs", keep=True)
+            ended = [host.start(["true"], name=f"p{number}", keep=True) for number in range(40)]
+            for process in ended:
+                process.wait()
 
         pruned = call("prune").splitlines()
 
