@@ -69,6 +69,10 @@ BOUNDS = {
     "session.kept_ended": Bound("The one that ended first is forgotten."),
     "session.kept_seconds": Bound(_FORGOTTEN),
     "session.answer_bytes": Bound("The answer ends there; the next request gets the rest."),
+    "session.shell_snapshots": Bound("The one that was used longest ago is forgotten, and made again."),
+    "session.shell_snapshot_bytes": Bound(
+        "A snapshot is not kept: the next command makes it again.", used=True
+    ),
     "session.loopback_ports": Bound(_ERROR, counted=True),
     "session.waiting_ends": _REFUSED,
     "session.probe_seconds": Bound("Its connection is ended (close code 1008), and the session goes on."),

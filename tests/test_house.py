@@ -71,6 +71,7 @@ BROAD_EXCEPT_MARK = re.compile(r"#\s*noqa:\s*BLE001\b")
 COVERED_BY: dict[str, str] = {
     f"{PACKAGE}/faults.py": "tests/unit/test_errors.py",
     f"{PACKAGE}/api/embedded_process.py": "tests/unit/api/test_embedded.py",
+    f"{PACKAGE}/dialects/exec/shell_snapshots.py": "tests/system/test_shell_snapshots.py",
     f"{PACKAGE}/cli/interrupts.py": "tests/system/test_cli_fetch.py",
     f"{PACKAGE}/api/files.py": "tests/contract/test_host_files.py",
     f"{PACKAGE}/api/walking.py": "tests/contract/test_host_files.py",

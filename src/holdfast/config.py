@@ -150,6 +150,12 @@ class SessionLimits:
     answer_bytes: int = 40 * MIB
     """Output in one answer to a read: encoded it stays below the 64 MiB a peer takes as a message."""
 
+    shell_snapshots: int = 16
+    """Shell snapshots of one session; beyond it the one that was used longest ago is made again."""
+
+    shell_snapshot_bytes: int = 32 * MIB
+    """Bytes of all shell snapshots; what is beyond it is not remembered."""
+
     loopback_ports: int = 1024
     """Ports of a managed network that one start may name: they are checked, and not used."""
 

@@ -106,6 +106,8 @@ ELSEWHERE = {
     "session.principals": "tests/system/test_bounds_coming.py",
     "session.detached_bytes": "tests/system/test_gap.py",
     "session.window_bytes": "tests/unit/dialects/exec/test_window.py",
+    "session.shell_snapshots": "tests/unit/dialects/exec/test_shells.py",
+    "session.shell_snapshot_bytes": "tests/unit/dialects/exec/test_shells.py",
     "session.probe_seconds": "tests/system/test_sessions.py",
     "app.drain_seconds": "tests/system/test_app_drain.py",
     "app.process_quiet_seconds": "tests/system/test_app_drain.py",

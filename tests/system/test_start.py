@@ -130,7 +130,6 @@ LATER: dict[str, Any] = {
             "allowLocalBinding": False,
         }
     },
-    "shellSnapshot": {"scopeId": "s", "shell": {"name": "bash", "path": "/bin/bash"}},
     "enforceManagedNetwork": True,
 }
 

@@ -168,7 +168,7 @@ export interface StartParams {
   metadata?: Metadata | null;
   /** What the child inherits; without one, nothing. */
   envPolicy?: EnvPolicy | null;
-  /** Refused unless null. */
+  /** Used if `argv` is the shell's path, `-lc` and a command; otherwise nothing is done with it. */
   shellSnapshot?: ShellSnapshot | null;
   /** A pipe as stdin; otherwise `/dev/null`. A terminal is always writable. Default: `false`. */
   pipeStdin?: boolean;
@@ -235,8 +235,20 @@ export interface EnvPolicy {
 /** Which of the server's variables a child starts from. */
 export type InheritMode = "core" | "all" | "none";
 
-/** Whatever is in it: it is refused as a whole. */
-export interface ShellSnapshot {}
+/** Reads the profiles of a login shell once, and restores what they set up for later commands. */
+export interface ShellSnapshot {
+  /** Commands of one session with the same scope share what was read; 1 to 256 bytes. */
+  scopeId: string;
+  shell: Shell;
+}
+
+/** A shell of the client's choice. */
+export interface Shell {
+  /** `bash`, `zsh` or `sh`. */
+  name: string;
+  /** The program, as `argv` names it. */
+  path: string;
+}
 
 export interface SandboxContext {
   permissions: Managed | Disabled | External;

@@ -136,6 +136,35 @@ class Scope(Generic[T]):
         return iter(list(self._entries.values()))
 
 
+class Room:
+    """Bytes that several share."""
+
+    __slots__ = ("_name", "_what", "left", "size")
+
+    def __init__(self, size: int, what: str, *, name: str) -> None:
+        """``what`` are the bytes in the words of an error; ``name`` is what their limit is called."""
+        self.size = size
+        self.left = size
+        self._what = what
+        self._name = name
+
+    @property
+    def taken(self) -> int:
+        return self.size - self.left
+
+    def take(self, size: int) -> None:
+        """
+        Raises:
+            LimitReached: There is not so much left; nothing was taken.
+        """
+        if size > self.left:
+            raise LimitReached(self._what, self.size, name=self._name)
+        self.left -= size
+
+    def give(self, size: int) -> None:
+        self.left += size
+
+
 class Strays:
     """Ended processes whose clients have forgotten them, and whose leftovers must not be."""
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Awaitable, Callable
 from typing import TypeVar
 
 from holdfast.backend import HostedBackend, HostedProcess
@@ -16,8 +17,13 @@ from .scope import Scope, Starting
 
 T = TypeVar("T")
 
+Prepare = Callable[[Spec], Awaitable[Spec]]
+"""What to do before a start: it returns what is started instead."""
 
-async def start(backend: HostedBackend, spec: Spec, scope: Scope[T], starting: Starting) -> HostedProcess:
+
+async def start(
+    backend: HostedBackend, spec: Spec, scope: Scope[T], starting: Starting, prepare: Prepare | None = None
+) -> HostedProcess:
     """Start the process that ``starting`` reserved a name for; if that fails the name is free again.
 
     Raises:
@@ -32,6 +38,8 @@ async def start(backend: HostedBackend, spec: Spec, scope: Scope[T], starting: S
         if starting.cancelled:
             raise StartCancelled(starting.name)
         starting.cancel_with(task.cancel)
+        if prepare is not None:
+            spec = await prepare(spec)
         return await backend.start(spec)
     except asyncio.CancelledError:
         scope.release(starting.name)

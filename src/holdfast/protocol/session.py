@@ -212,6 +212,7 @@ def environment_info(host: HostInfo) -> EnvironmentInfo:
             http_header_env_vars=True,
             sandboxed_file_streaming=True,
             file_write_streaming=True,
+            shell_snapshot_v2=True,
             holdfast=Extensions(
                 1, _features(host), tree_exact=True, sandbox=_sandboxes(host.sandboxes), durable=host.durable
             ),

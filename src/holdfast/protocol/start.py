@@ -62,10 +62,25 @@ class NetworkProxy(Params):
     wire_name = "RemoteNetworkProxyLaunchConfig"
 
 
+class Shell(Params):
+    """A shell of the client's choice."""
+
+    wire_name = "ShellInfo"
+
+    name: str
+    """``bash``, ``zsh`` or ``sh``."""
+    path: str
+    """The program, as ``argv`` names it."""
+
+
 class ShellSnapshot(Params):
-    """Whatever is in it: it is refused as a whole."""
+    """Reads the profiles of a login shell once, and restores what they set up for later commands."""
 
     wire_name = "ShellSnapshotRequest"
+
+    scope_id: str
+    """Commands of one session with the same scope share what was read; 1 to 256 bytes."""
+    shell: Shell
 
 
 class TerminalSize(Params):
@@ -117,7 +132,7 @@ class StartParams(Params):
     env_policy: EnvPolicy | None = None
     """What the child inherits; without one, nothing."""
     shell_snapshot: ShellSnapshot | None = None
-    """Refused unless null."""
+    """Used if ``argv`` is the shell's path, ``-lc`` and a command; otherwise nothing is done with it."""
     pipe_stdin: bool = False
     """A pipe as stdin; otherwise ``/dev/null``.  A terminal is always writable."""
     arg0: str | None = None

@@ -26,6 +26,7 @@ from holdfast.principal import Identity, Principal
 from holdfast.value import value
 
 from .entries import ArchivedEntry, Entry, EntrySnapshot, StartSummary
+from .shells import ShellSnapshots
 
 Written = tuple[tuple[EntrySnapshot, HostedProcess], ...]
 """Entries that were written down, each with its process."""
@@ -108,7 +109,7 @@ class ProcessScope(Scope[Entry | ArchivedEntry]):
 class Session(ProcessScope):
     """A scope that outlives its connection: the processes of one client, and the client while it is there."""
 
-    __slots__ = ("epoch", "key", "number")
+    __slots__ = ("epoch", "key", "number", "shells")
 
     def __init__(self, key: str, tenant: Tenant, limits: SessionLimits, number: int = 0) -> None:
         """``number`` is its place in the ledger of what outlives this server."""
@@ -121,6 +122,8 @@ class Session(ProcessScope):
         )
         self.key = key
         self.number = number
+        self.shells: ShellSnapshots | None = None
+        """There are some once a command has asked for one."""
         self.epoch = 0
         """Counts comings and goings, so that an old deadline is known to be one."""
 

@@ -20,7 +20,14 @@ from holdfast.model import PLAIN, UNLIMITED, EnvironmentPolicy, Inherit, Limits,
 from holdfast.protocol import paths
 from holdfast.protocol.sandbox import sandbox_of
 from holdfast.protocol.shapes import camel
-from holdfast.protocol.start import EnvPolicy, ResourceLimits, StartParams, StartResult, TerminalSize
+from holdfast.protocol.start import (
+    EnvPolicy,
+    ResourceLimits,
+    ShellSnapshot,
+    StartParams,
+    StartResult,
+    TerminalSize,
+)
 from holdfast.tracing import LONGEST, PREPARE_SNAPSHOT, span
 from holdfast.value import replace
 
@@ -29,6 +36,8 @@ from .decoding import DecodedStart
 from .entries import Entry, StartSummary
 from .notes import ProcessNote, pack_process
 from .scopes import ProcessScope, Session
+from .shell_snapshots import with_snapshot
+from .shells import SHELLS, ShellKind
 
 _encode = msgspec.json.Encoder(order="deterministic").encode
 
@@ -40,6 +49,9 @@ _MOST = 2**62
 
 _LONGEST_AGAIN = 16_384
 """Bytes of a request that is remembered for a restart, for as long as its process is known."""
+
+_LONGEST_SCOPE = 256
+"""Bytes of the scope of shell snapshots."""
 
 _ABOUT_MOST = 1024
 """Characters of a command's arguments that a list repeats; the client knows the rest."""
@@ -68,11 +80,14 @@ def start(
     spec = _spec(params, asked.cwd, talk.endpoint.sandbox_limits)
     request = _request(params, asked.cwd, sandboxed=spec.sandbox is not None)
     name, keep, tenant = params.process_id, params.keep, session.tenant
+    prepare = (
+        None if params.shell_snapshot is None else _preparing(talk, session, params, params.shell_snapshot)
+    )
     if params.idempotent and tenant.find(session, name)[1] is not None:
-        return _find(talk, session, spec, request, keep=keep)
+        return _find(talk, session, spec, request, keep=keep, prepare=prepare)
     # The name is taken before anything else can be asked about it.
     home, starting = tenant.reserve(session, name, request, keep=keep)
-    return _start(talk, home, spec, starting, request, extended=session.extended)
+    return _start(talk, home, spec, starting, request, extended=session.extended, prepare=prepare)
 
 
 def _noted(spec: Spec, home: ProcessScope, request: StartSummary) -> Spec:
@@ -83,8 +98,40 @@ def _noted(spec: Spec, home: ProcessScope, request: StartSummary) -> Spec:
     return replace(spec, note=pack_process(note))
 
 
+def _preparing(
+    talk: ExecConversation, session: Session, params: StartParams, asked: ShellSnapshot
+) -> spawning.Prepare | None:
+    """How a login shell is spared its profiles; None if this command has none to read, or must read them."""
+    if not 0 < len(asked.scope_id.encode()) <= _LONGEST_SCOPE:
+        raise BadRequest(f"shell snapshot scope must be non-empty and at most {_LONGEST_SCOPE} bytes")
+    if len(params.argv) < 3 or params.argv[:2] != [asked.shell.path, "-lc"]:
+        return None
+    if asked.shell.name not in SHELLS:
+        raise BadRequest(f"shell snapshots are unsupported for shell `{asked.shell.name}`")
+    shells = talk.endpoint.shells(session)
+    # Variables that a token does not allow may come from a profile, and from nowhere else.
+    if shells is None or talk.client.principal.grant.variables is not None:
+        return None
+    conditions = asked, params.cwd, params.env_policy, params.sandbox
+    key = hashlib.blake2b(_encode(conditions), digest_size=16).digest()
+
+    async def prepare(spec: Spec) -> Spec:
+        with span(PREPARE_SNAPSHOT, {"process.id": spec.name[:LONGEST], "snapshot_requested": True}):
+            return await with_snapshot(
+                shells, key, talk.backend, spec, ShellKind(asked.shell.name), session.strays
+            )
+
+    return prepare
+
+
 async def _find(
-    talk: ExecConversation, session: Session, spec: Spec, request: StartSummary, *, keep: bool
+    talk: ExecConversation,
+    session: Session,
+    spec: Spec,
+    request: StartSummary,
+    *,
+    keep: bool,
+    prepare: spawning.Prepare | None,
 ) -> StartResult:
     """The process that the same request has started, or is about to."""
     endpoint, name = talk.endpoint, spec.name
@@ -98,7 +145,7 @@ async def _find(
             raise StartCancelled(name)
     if entry is None:  # It failed, and was told so to whoever asked first.
         home, starting = session.tenant.reserve(session, name, request, keep=keep)
-        return await _start(talk, home, spec, starting, request, extended=session.extended)
+        return await _start(talk, home, spec, starting, request, extended=session.extended, prepare=prepare)
     if entry.request.fingerprint != request.fingerprint:
         raise NameTaken(name)
     return _result(entry, existing=True, extended=session.extended)
@@ -112,13 +159,15 @@ async def _start(
     request: StartSummary,
     *,
     extended: bool,
+    prepare: spawning.Prepare | None,
 ) -> StartResult:
     endpoint = talk.endpoint
-    with span(PREPARE_SNAPSHOT, {"process.id": starting.name[:LONGEST], "snapshot_requested": False}):
-        pass  # Others have something to do here, and who compares traces looks for it.
+    if prepare is None:
+        with span(PREPARE_SNAPSHOT, {"process.id": starting.name[:LONGEST], "snapshot_requested": False}):
+            pass  # Who compares traces looks for it.
     if talk.backend.is_durable:
         spec = _noted(spec, home, request)
-    process = await spawning.start(talk.backend, spec, home, starting)
+    process = await spawning.start(talk.backend, spec, home, starting, prepare)
     # From here to the answer nothing waits, so nothing can be told in between.
     entry = endpoint.enter(home, starting, process, request)
     return _result(entry, existing=False, extended=extended)
@@ -194,9 +243,8 @@ def _spec(params: StartParams, cwd: paths.PathUri, limits: SandboxLimits) -> Spe
         )
     if not params.argv:
         raise BadRequest("argv must not be empty")
-    for field in ("network_proxy", "shell_snapshot"):
-        if getattr(params, field) is not None:
-            raise Unsupported(f"`{camel(field)}`")
+    if params.network_proxy is not None:
+        raise Unsupported("`networkProxy`")
     if params.enforce_managed_network:
         raise Unsupported("`enforceManagedNetwork`")
     return Spec(

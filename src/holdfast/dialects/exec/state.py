@@ -8,8 +8,8 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from holdfast.backend import HostedBackend, HostedProcess
 from holdfast.config import FileLimits, HttpLimits, SandboxLimits, SessionLimits
 from holdfast.dialects.dialect import Client
-from holdfast.dialects.scope import Starting
-from holdfast.errors import LimitReached, SessionBusy
+from holdfast.dialects.scope import Room, Starting
+from holdfast.errors import SessionBusy
 from holdfast.model import Leftovers
 from holdfast.principal import Identity, principal_of
 from holdfast.value import value
@@ -28,29 +28,8 @@ from .scopes import (
     Written,
 )
 from .sessions import Sessions
+from .shells import ShellSnapshots
 from .window import Retention, Window
-
-
-class BodyRoom:
-    """Bytes that all bodies which are kept for answers share."""
-
-    __slots__ = ("left", "size")
-
-    def __init__(self, size: int) -> None:
-        self.size = size
-        self.left = size
-
-    def take(self, size: int) -> None:
-        """
-        Raises:
-            LimitReached: There is not so much left; nothing was taken.
-        """
-        if size > self.left:
-            raise LimitReached("bytes of buffered HTTP responses", self.size, name="http.buffered_total")
-        self.left -= size
-
-    def give(self, size: int) -> None:
-        self.left += size
 
 
 @value
@@ -82,7 +61,12 @@ class ExecState:
         self.http_limits = http_limits or HttpLimits()
         self.file_limits = file_limits or FileLimits()
         self.sandbox_limits = sandbox_limits or SandboxLimits()
-        self.http_room = BodyRoom(self.http_limits.buffered_total)
+        self.http_room = Room(
+            self.http_limits.buffered_total, "bytes of buffered HTTP responses", name="http.buffered_total"
+        )
+        self._shell_room = Room(
+            self.limits.shell_snapshot_bytes, "bytes of shell snapshots", name="session.shell_snapshot_bytes"
+        )
         self.sessions = Sessions(self.limits, backend.ledger)
         self.tenants = Tenants(self.limits)
         self.loop = loop
@@ -96,7 +80,8 @@ class ExecState:
             "session.sessions": len(self.sessions),
             "session.principals": len(self.tenants),
             "session.kept_names": max((len(tenant.shared) for tenant in self.tenants), default=0),
-            "http.buffered_total": self.http_room.size - self.http_room.left,
+            "session.shell_snapshot_bytes": self._shell_room.taken,
+            "http.buffered_total": self.http_room.taken,
         }
 
     # Comings and goings of clients.
@@ -133,6 +118,12 @@ class ExecState:
         session.valve.open()
         self.sessions.detach(session, self.loop.time())
         self._arm()
+
+    def shells(self, session: Session) -> ShellSnapshots | None:
+        """The shell snapshots of a session; None if it is over, and nobody would end what they leave."""
+        if session.shells is None and self.sessions.get(session.key) is session:
+            session.shells = ShellSnapshots(self._shell_room, self.limits.shell_snapshots)
+        return session.shells
 
     # Processes.
 
@@ -206,6 +197,8 @@ class ExecState:
 
     def _end(self, home: ProcessScope) -> None:
         home.strays.end()
+        if isinstance(home, Session) and home.shells is not None:
+            home.shells.end()
         for entry in home:
             if isinstance(entry, Starting):
                 entry.cancel()

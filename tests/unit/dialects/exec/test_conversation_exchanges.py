@@ -8,7 +8,7 @@ import pytest
 
 from holdfast.config import HttpLimits
 from holdfast.dialects.exec.conversation import Exchanges
-from holdfast.dialects.exec.state import BodyRoom
+from holdfast.dialects.scope import Room
 from holdfast.errors import BadRequest, LimitReached
 
 LIMITS = HttpLimits(connection_requests=2)
@@ -63,12 +63,12 @@ async def test_a_client_that_is_not_behind_waits_for_nothing() -> None:
 
 
 def test_room_is_given_back() -> None:
-    room = BodyRoom(10)
+    room = Room(10, "bytes", name="x.bytes")
     room.take(6)
     with pytest.raises(LimitReached) as caught:
         room.take(5)
     room.give(6)
     room.take(10)
 
-    assert (caught.value.limit, caught.value.value) == ("bytes of buffered HTTP responses", 10)
+    assert (caught.value.limit, caught.value.value) == ("bytes", 10)
     assert room.left == 0

@@ -42,6 +42,7 @@ async def test_initialize_tells_the_session_and_the_host() -> None:
         "fsWatchMissing",
         "httpHeaderEnvVars",
         "sandboxedFileStreaming",
+        "shellSnapshotV2",
     }
 
 

@@ -250,7 +250,6 @@ async def test_a_start_that_makes_no_sense_is_refused(params: dict[str, Any], wo
     "params",
     [
         {"networkProxy": {"proxy": {}}},
-        {"shellSnapshot": {"scopeId": "a"}},
         {"enforceManagedNetwork": True},
     ],
 )
