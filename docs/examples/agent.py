@@ -23,7 +23,7 @@ async def tool(host: Host, line: str) -> str:
         )
     except HoldfastError as error:
         return f"not run: {error}"
-    return f"{done.outcome.kind.value} {done.returncode}: {done.stdout!r}"
+    return f"{done.outcome}: {done.stdout!r}"
 
 
 async def main() -> None:

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 from . import old_names
 from .sandbox import NO_SANDBOXES, Denial, Guarantees, Sandbox
 from .value import record, value
+from .wording import words_of_end
 
 
 class Stream(Enum):
@@ -140,10 +141,7 @@ class Spec:
     name: str = ""
     """What its client calls it: for the record only."""
     note: bytes = b""
-    """What a server that goes on after this one needs to serve it to its client.
-
-    A process without a note ends with its server.
-    """
+    """What the next server needs to serve it to its client; without a note it ends with this one."""
 
 
 class Kind(Enum):
@@ -185,6 +183,10 @@ class Outcome:
     signal: int | None = None
     by: str | None = None
     detail: str | None = None
+
+    def __str__(self) -> str:
+        """Say it in a few words: ``exit 0``, ``SIGKILL``, ``timeout: more than 4 seconds``."""
+        return words_of_end(self.kind.value, self.exit_code, self.signal, self.detail)
 
 
 @value
@@ -330,10 +332,7 @@ class HostInfo:
 
 
 class ProcessState(StrEnum):
-    """How far a process is.
-
-    A member equals its word, and prints as it.
-    """
+    """How far a process is.  A member equals its word, and prints as it."""
 
     STARTING = "starting"
     RUNNING = "running"

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import shlex
-import signal
 from collections.abc import Sequence
 from errno import EACCES, EISDIR, ENOENT, ENOEXEC, ENOTDIR, EPERM
 
 from holdfast import errors as e
 from holdfast.model import Kind, Outcome, ProcessState
 from holdfast.sandbox import Denial
+from holdfast.wording import words_of_end
 
 from .report import ExitCode, Failure, cut, plain
 
@@ -105,21 +105,7 @@ def state_of(state: str, outcome: Outcome | None, exit_code: int | None) -> str:
         return state
     if outcome is None:
         return state if exit_code is None else f"exit {exit_code}"
-    if outcome.kind is Kind.EXIT:
-        return f"exit {outcome.exit_code}"
-    if outcome.kind is Kind.SIGNAL and outcome.signal is not None:
-        return signal_name(outcome.signal)
-    name: str = outcome.kind.value
-    return name
-
-
-def signal_name(number: int) -> str:
-    """Return the name of a signal: ``SIGTERM`` for 15."""
-    try:
-        return signal.Signals(number).name
-    except ValueError:
-        past = number - signal.SIGRTMIN
-        return f"SIGRTMIN+{past}" if past > 0 else f"SIG{number}"
+    return words_of_end(outcome.kind.value, outcome.exit_code, outcome.signal, None)
 
 
 # Errors.

@@ -16,10 +16,10 @@ from holdfast.api.host import Host
 from holdfast.backend import Process
 from holdfast.errors import HoldfastError, LinkLost
 from holdfast.model import Chunk, Ended, Exit, Listing, ProcessState, Size, WriteStatus
-from holdfast.wording import counted
+from holdfast.wording import counted, signal_name
 
 from .connection import come_back, left
-from .explain import code_of, explain, remark, signal_name
+from .explain import code_of, explain, remark
 from .follow import Manner, follow
 from .line_keys import is_in_foreground
 from .options import wants_json

@@ -15,8 +15,9 @@ from typing import Any
 
 from holdfast.model import Chunk, Listing, Outcome, Usage
 from holdfast.sandbox import Denial
+from holdfast.wording import signal_name
 
-from .explain import LIVE_STATES, signal_name, state_of
+from .explain import LIVE_STATES, state_of
 from .quantities import format_duration
 from .report import cut, plain
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import errno
-import signal
 
 import pytest
 
@@ -15,7 +14,6 @@ from holdfast.cli.explain import (
     explain,
     refusals,
     remark,
-    signal_name,
     state_of,
 )
 from holdfast.errors import Fault, SpawnFailed
@@ -117,12 +115,6 @@ def test_a_state_is_told_in_a_word_or_two(
     state: str, outcome: Outcome | None, code: int | None, words: str
 ) -> None:
     assert state_of(state, outcome, code) == words
-
-
-def test_every_signal_has_a_name() -> None:
-    names = [signal_name(number) for number in (15, signal.SIGRTMIN + 1, 33)]
-
-    assert names == ["SIGTERM", "SIGRTMIN+1", "SIG33"]
 
 
 # Errors.
