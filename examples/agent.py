@@ -3,35 +3,28 @@
 Without a URL the commands run in this program, with one on the server there.
 """
 
-from __future__ import annotations
-
-import asyncio
 import sys
 
-import holdfast
-from holdfast import STDOUT, HeadTail, HoldfastError, Host
+from holdfast import STDOUT, HeadTail, HoldfastError, sync
 
 SHOWN = HeadTail(head=10, tail=10)
 """What the model is shown of an output."""
 
-WISHES = ["echo $((6 * 7)) | tr 4 5", "seq 1 1000", "echo waiting; sleep 1000", "exit 3"]
+WISHES = ["echo $((6 * 7)) | tr 4 5", "seq 1 1000", "echo waiting; sleep 1000", "no-such-program"]
 """They stand for a model."""
 
 
-async def tool(host: Host, line: str) -> str:
+def tool(host: sync.Host, line: str) -> str:
     """Run one command line; return what the model should know of it."""
     try:
-        done = await host.run(line, shell=True, capture=SHOWN, stderr=STDOUT, text=True, timeout=2)
+        done = host.run(
+            line, shell=True, cwd=host.info.temp, capture=SHOWN, stderr=STDOUT, errors="replace", timeout=2
+        )
     except HoldfastError as error:
         return f"not run: {error}"
-    return f"{done.outcome.kind.value} {done.returncode}: {done.stdout!r}"
+    return f"{done.outcome}: {done.stdout!r}"
 
 
-async def main(url: str | None) -> None:
-    async with holdfast.connect(url) if url else holdfast.local() as host:
-        for line in WISHES:
-            print(await tool(host, line))
-
-
-if __name__ == "__main__":
-    asyncio.run(main(sys.argv[1] if len(sys.argv) > 1 else None))
+with sync.connect(sys.argv[1]) if sys.argv[1:] else sync.local() as host:
+    for line in WISHES:
+        print(tool(host, line), flush=True)
