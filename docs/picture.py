@@ -21,6 +21,9 @@ CELL, LINE, EDGE = 8.4, 20, 16
 STYLES = {"": "", "0": "", "1": "bold", "2": "dim", "31": "red", "32": "green", "33": "yellow"}
 """The class for each colour that may be in a recording."""
 
+LONGEST_WAIT = 0.5
+"""Seconds.  Who watches waits less than who has recorded."""
+
 PART = re.compile(r"\x1b\[([0-9;]*)m|(\r?\n)|([^\x1b\r\n]+)")
 
 CSS = """
@@ -45,14 +48,14 @@ class Run:
 
 
 def events(cast: str) -> Iterator[tuple[float, str]]:
-    """Give the output of a recording, with the time since its beginning."""
+    """Give the output of a recording, with the time since its beginning, long waits cut short."""
     time = 0.0
     header, *lines = cast.splitlines()
     if json.loads(header)["version"] != 3:
         raise ValueError("only version 3 of asciicast has been considered")
     for line in lines:
         wait, kind, data = json.loads(line)
-        time += wait
+        time += min(wait, LONGEST_WAIT)
         if kind == "o":
             yield time, data
 

@@ -31,7 +31,7 @@ def test_the_picture_is_drawn_from_the_recording() -> None:
 
     assert drawn == svg(recorded, TITLE)
     assert len(drawn) < LARGEST
-    assert ET.fromstring(drawn).get("viewBox") == "0 0 570 492"  # noqa: S314  (our own file)
+    assert ET.fromstring(drawn).get("viewBox") == "0 0 570 452"  # noqa: S314  (our own file)
 
 
 @pytest.mark.parametrize("name", ["session.cast", "session.svg"])
@@ -54,12 +54,13 @@ def test_the_picture_is_on_the_first_screen() -> None:
 
 
 def test_text_appears_at_its_time_and_place() -> None:
+    """Nobody watches a picture for nine seconds in which nothing happens."""
     runs = runs_of(
-        cast('[0.5, "o", "$ "]', '[0.25, "o", "ls\\r\\n"]', '[1, "o", "\\u001b[32mgreen\\u001b[0m\\n"]')
+        cast('[0.5, "o", "$ "]', '[0.25, "o", "ls\\r\\n"]', '[9, "o", "\\u001b[32mgreen\\u001b[0m\\n"]')
     )
 
     told = [(run.row, run.column, run.style, run.text, run.time) for run in runs]
-    assert told == [(0, 0, "", "$ ", 0.5), (0, 2, "", "ls", 0.75), (1, 0, "green", "green", 1.75)]
+    assert told == [(0, 0, "", "$ ", 0.5), (0, 2, "", "ls", 0.75), (1, 0, "green", "green", 1.25)]
 
 
 def test_what_is_typed_and_what_is_no_output_is_not_shown() -> None:

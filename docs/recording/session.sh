@@ -15,10 +15,10 @@ fi
 type_and_run() {
     printf '\e[32m$\e[0m '
     for word in $1; do
-        sleep 0.12
+        sleep 0.08
         printf '%s ' "$word"
     done
-    sleep 0.4
+    sleep 0.25
     printf '\n'
     eval "$1"
     sleep "${2:-0.8}"
@@ -28,7 +28,7 @@ type_and_run() {
 export HOLDFAST_URL=ws://127.0.0.1:8765
 
 type_and_run 'holdfast serve --listen $HOLDFAST_URL &' 1.2
-type_and_run 'holdfast run -d --name train -- python3 train.py' 1.2
+type_and_run 'holdfast run -d --name train -- python3 train.py' 2.2
 type_and_run 'holdfast logs train'
 type_and_run 'kill -9 $(pgrep -x holdfast-server)' 0.6
 type_and_run 'holdfast logs -f train'
