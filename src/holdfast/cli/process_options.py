@@ -28,16 +28,16 @@ def configure_attach(parser: Parser) -> None:
         "a connection, and a second ^C that follows the first at once."
     )
     add_names(parser, several=False)
-    parser.add_argument("--no-stdin", action="store_true", help="pass on nothing that is typed")
+    parser.add_argument("--no-stdin", action="store_true", help="do not pass on what is typed")
     parser.add_argument(
         "--tail",
         metavar="N",
         type=count,
-        help="begin with the last N lines of what it said (default: all that is kept)",
+        help="begin with the last N lines of its output (default: all that is kept)",
     )
     add_detach_keys(parser)
     add_output(parser, "a line per piece of output, in base64 and, if UTF-8, as text; one for the end")
-    add_quiet(parser, "say nothing of our own but what went wrong")
+    add_quiet(parser, "print no messages of holdfast but errors")
     add_server(parser)
 
 
@@ -53,7 +53,11 @@ def configure_logs(parser: Parser) -> None:
         "--tail", metavar="N", type=count, help="begin with the last N lines (default: all that is kept)"
     )
     parser.add_argument(
-        "--since-seq", metavar="N", type=count, default=0, help="only what comes after number N"
+        "--since-seq",
+        metavar="N",
+        type=count,
+        default=0,
+        help="only output after number N, as -o json shows it",
     )
     add_output(
         parser,
@@ -70,14 +74,14 @@ def configure_ps(parser: Parser) -> None:
     """Add the options of ``ps``."""
     parser.description = (
         "Show the processes of a server: those that run, or all that it still knows.  In names and command\n"
-        "lines that others have chosen, what is no printable character is shown as an escape; '-o json' has\n"
-        "them as they are."
+        "lines that others have chosen, characters that cannot be printed are shown as escapes; '-o json'\n"
+        "has them as they are."
     )
-    parser.add_argument("-a", "--all", action="store_true", help="also those that have ended")
+    parser.add_argument("-a", "--all", action="store_true", help="show also those that have ended")
     parser.add_argument(
         "--no-trunc", action="store_true", help="show names, identifiers and command lines whole"
     )
-    add_quiet(parser, "only names, or the identifier of one whose name means another by now")
+    add_quiet(parser, "print only names; the identifier where another process has the name by now")
     add_output(parser)
     add_server(parser)
 
@@ -89,7 +93,7 @@ def configure_wait(parser: Parser) -> None:
         "Wait until processes have ended.  The exit code is that of the process; of several, that of the\n"
         "first one in the order given that is not 0.  Of several, the codes are printed, one per line.\n"
         "With --for, wait until a process is ready: the exit code is 0 then.  If it ends before, the exit\n"
-        "code is that of the process, or 125 in place of 0; 124 if the time is over before."
+        "code is that of the process, or 125 in place of 0; it is 124 if the time is over before."
     )
     add_names(parser, several=True)
     parser.add_argument(
@@ -169,7 +173,9 @@ def configure_signal(parser: Parser) -> None:
     parser.description = "Send a signal to the group of a process, such as INT, SIGHUP or 10."
     add_names(parser, several=False)
     parser.add_argument("signal", metavar="SIGNAL", type=signal_number, help="its name or number")
-    parser.add_argument("--tree", action="store_true", help="to everybody it has started, wherever they are")
+    parser.add_argument(
+        "--tree", action="store_true", help="send it also to everything the process has started"
+    )
     add_output(parser)
     add_server(parser)
 
@@ -197,7 +203,7 @@ def configure_write(parser: Parser) -> None:
     add_names(parser, several=False)
     parser.add_argument("data", metavar="DATA", nargs="?", help="what to write (default: standard input)")
     parser.add_argument(
-        "--eof", action="store_true", help="end its input after that; in a terminal, type what means the end"
+        "--eof", action="store_true", help="then end its input; in a terminal, type the end-of-file character"
     )
     add_output(parser)
     add_server(parser)
@@ -239,7 +245,7 @@ def configure_cp(parser: Parser) -> None:
         "target", metavar="DST", help="where to; ':PATH' is on the server, '-' is the standard output"
     )
     parser.add_argument(
-        "-r", "--recursive", action="store_true", help="directories, with all that is in them"
+        "-r", "--recursive", action="store_true", help="copy directories, with all that is in them"
     )
     parser.add_argument(
         "--outside-links", action="store_true", help="with -r from a server: keep links that lead out of SRC"
@@ -252,14 +258,14 @@ def configure_cp(parser: Parser) -> None:
 def configure_run(parser: Parser) -> None:
     """Add the options of ``run``."""
     parser.description = (
-        "Run a program and be its terminal: its output is ours, its exit code too.  With a server the\n"
-        "process is kept: it outlives this command, and ps, attach, logs and wait find it by its name.\n"
-        "One that was followed to its end is forgotten then."
+        "Run a program as if this terminal had started it: its output is printed here, and its exit code\n"
+        "is that of this command.  A server keeps the process: it outlives this command, and ps, attach,\n"
+        "logs and wait find it by its name.  If this command follows it to its end, it is forgotten then."
     )
     parser.add_argument("-d", "--detach", action="store_true", help="start it, print its name and leave")
-    parser.add_argument("--rm", action="store_true", help="have it in no list once it has ended")
+    parser.add_argument("--rm", action="store_true", help="remove it from all lists once it has ended")
     parser.add_argument(
-        "--replace", action="store_true", help="end the process that has its --name, if one runs"
+        "--replace", action="store_true", help="first end the process that runs under this --name"
     )
     parser.add_argument(
         "--idempotent",
@@ -272,7 +278,7 @@ def configure_run(parser: Parser) -> None:
 def configure_exec(parser: Parser) -> None:
     """Add the options of ``exec``: those of ``run``, except ``-d``."""
     parser.description = (
-        "Run a program and be its terminal, as run does.  On a server it ends with this command, as with ssh."
+        "Run a program as run does.  On a server it ends when this command ends, as with ssh."
     )
     parser.set_defaults(detach=False, rm=False, replace=False, idempotent=False)
     _configure(parser)
@@ -292,7 +298,7 @@ def _configure(parser: Parser) -> None:
         help="pass on standard input also if it is a terminal; pipes and files are always passed on",
     )
     parser.add_argument("-t", "--tty", action="store_true", help="give it a terminal")
-    parser.add_argument("--name", metavar="NAME", help="what to call it (default: such as brisk-otter)")
+    parser.add_argument("--name", metavar="NAME", help="its name (default: one such as brisk-otter)")
     parser.add_argument("-w", "--workdir", metavar="DIR", help="the directory to run it in")
     parser.add_argument(
         "-e",
@@ -300,7 +306,7 @@ def _configure(parser: Parser) -> None:
         metavar="NAME[=VALUE]",
         action="append",
         default=[],
-        help="a variable for it; without a value, ours",
+        help="a variable for it; without a value, that of this command",
     )
     parser.add_argument(
         "--env-file", metavar="FILE", action="append", default=[], help="variables, one NAME=VALUE per line"
@@ -310,7 +316,7 @@ def _configure(parser: Parser) -> None:
     _add_recording(parser)
     add_detach_keys(parser)
     add_output(parser, "a line per piece of output, in base64 and, if UTF-8, as text; one for the end")
-    add_quiet(parser, "say nothing of our own but what went wrong")
+    add_quiet(parser, "print no messages of holdfast but errors")
     add_server(parser, embedded=True)
     parser.add_argument("argv", metavar="PROGRAM", nargs=argparse.REMAINDER, help=argparse.SUPPRESS)
 
@@ -323,27 +329,37 @@ def _add_limits(parser: argparse.ArgumentParser) -> None:
         "--idle-timeout",
         metavar="TIME",
         type=positive_duration,
-        help="end it once it has neither said nor been given anything for this time",
+        help="end it after this time without output and input",
     )
     parser.add_argument(
-        "--grace", metavar="TIME", type=duration, help="the time between the request to end and the end"
+        "--grace", metavar="TIME", type=duration, help="the time between SIGTERM and SIGKILL when it is ended"
     )
     parser.add_argument(
         "--output-limit",
         metavar="BYTES",
         type=byte_count,
-        help="what it may say, such as 10m; beyond that it is ended",
+        help="the most output, such as 10m; beyond that it is ended",
     )
     parser.add_argument(
         "--truncate",
         action="store_true",
-        help="let it run on beyond --output-limit, and drop what it says from there on",
+        help="let it run on beyond --output-limit, and drop its further output",
     )
-    parser.add_argument("--memory", metavar="BYTES", type=byte_count, help="what it may use, such as 512m")
-    parser.add_argument("--cpu", metavar="TIME", type=positive_duration, help="processor time it may use")
-    parser.add_argument("--pids", metavar="N", type=positive, help="processes it may have at once")
     parser.add_argument(
-        "--retain", metavar="BYTES", type=byte_count, help="output that the server keeps of it, such as 16m"
+        "--memory", metavar="BYTES", type=byte_count, help="the most memory it may use, such as 512m"
+    )
+    parser.add_argument(
+        "--cpu",
+        metavar="TIME",
+        type=positive_duration,
+        help="the most processor time it may use, such as 10s",
+    )
+    parser.add_argument("--pids", metavar="N", type=positive, help="the most processes it may have at once")
+    parser.add_argument(
+        "--retain",
+        metavar="BYTES",
+        type=byte_count,
+        help="how much of its output the server keeps, such as 16m",
     )
 
 

@@ -67,13 +67,13 @@ def configure(parser: Parser) -> None:
         "--retain-detached-bytes",
         metavar="BYTES",
         type=byte_count,
-        help="output kept per process while its client is away such as 256m (default: 64 MiB)",
+        help="output kept per process while its client is away, such as 256m (default: 64 MiB)",
     )
     parser.add_argument(
         "--retain-total-bytes",
         metavar="BYTES",
         type=byte_count,
-        help="output kept for all processes together such as 256m (default: 1 GiB)",
+        help="output kept for all processes together, such as 256m (default: 1 GiB)",
     )
     _add_guarantees(parser)
     _add_screens(parser)
@@ -95,7 +95,7 @@ def _add_guarantees(parser: Parser) -> None:
         "--sandbox",
         choices=(SANDBOX_AUTO, *(row.name for row in SANDBOX_BACKENDS), SANDBOX_OFF),
         default=SANDBOX_AUTO,
-        help="what keeps sandboxes; auto takes the best that works here, off refuses them (default: auto)",
+        help="what enforces sandboxes; auto takes the best that works here, off refuses them (default: auto)",
     )
     parser.add_argument(
         "--durability",
@@ -110,14 +110,16 @@ def _add_screens(parser: Parser) -> None:
     parser.add_argument(
         "--screens",
         choices=("on", "off"),
-        help="whether the server knows what terminals show, so that 'attach' draws that instead of all output"
-        " (default: on where the extra 'screen' is installed)",
+        help="whether the server keeps the screens of terminals, so that 'attach' draws the screen, not all"
+        " output (default: on where the extra 'screen' is installed)",
     )
 
 
 def configure_schema(parser: Parser) -> None:
     """Add the options of ``schema``."""
-    parser.description = "Print what may be said at an endpoint, for validators and generators of clients."
+    parser.description = (
+        "Print the messages of an endpoint as a schema, for validators and generators of clients."
+    )
     parser.epilog = (
         "Without --endpoint, both endpoints are in one document:\n"
         "  json-schema   a schema that takes the messages of either; each is below $defs\n"
@@ -152,25 +154,25 @@ def _add_app(parser: argparse.ArgumentParser) -> None:
         "--drain",
         metavar="SECONDS",
         type=_seconds,
-        help="app endpoint: how long after an exit output is awaited that somebody holds open (default: 2)",
+        help="app endpoint: how long after an exit to wait for output that others hold open (default: 2)",
     )
     parser.add_argument(
         "--process-quiet",
         metavar="SECONDS",
         type=_seconds,
-        help="app endpoint: silence after an exit that ends the output; 0 for no such end (default: 0)",
+        help="app endpoint: silence after a process has exited that ends its output; 0: none (default: 0)",
     )
     parser.add_argument(
         "--command-quiet",
         metavar="SECONDS",
         type=_seconds,
-        help="app endpoint: the same for a command (default: 0.05)",
+        help="app endpoint: silence after the exit of a command that ends its output (default: 0.05)",
     )
     parser.add_argument(
         "--command-sandbox",
         choices=("read-only", "workspace-write", "danger-full-access"),
         default="read-only",
-        help="app endpoint: what a command may do that comes without a policy (default: read-only)",
+        help="app endpoint: the sandbox of a command that comes without a policy (default: read-only)",
     )
 
 
@@ -225,7 +227,7 @@ def _add_observation(parser: argparse.ArgumentParser) -> None:
         "--log-level",
         choices=("debug", "info", "warning", "error"),
         default="warning",
-        help="the least that is worth a line on standard error (default: warning)",
+        help="the least severe messages to print on standard error (default: warning)",
     )
     parser.add_argument(
         "--log-format",
