@@ -193,7 +193,7 @@ def fixed_limits() -> str:
         (
             "Paths of one `fs/watchMissing`",
             f"{MOST_MISSING}, {MOST_MISSING_BYTES // 1024} KiB",
-            "The same for the directories that have to be watched for them.",
+            "The directories that have to be watched for them are bounded in this way, too.",
         ),
         (
             "Denials told",

@@ -87,7 +87,10 @@ def definition(place: str) -> str:
     path = SOURCE / file
     text = class_docstring(path, name) if name else first_line(path)
     text = " ".join(text.partition("\n\n")[0].split())
-    return re.sub(r" (Implements|Made by) ``.*", "", text).replace("``", "`")
+    text = re.sub(r" (Implements|Made by) ``.*", "", text).replace("``", "`")
+    # Some files in C begin with their own word, which the table has beside this.
+    text = re.sub(rf"^((a|the) )?{path.stem.replace('_', ' ')}s?: ", "", text, flags=re.IGNORECASE)
+    return text[:1].upper() + text[1:]
 
 
 def class_docstring(path: Path, name: str) -> str:
