@@ -143,7 +143,12 @@ def described(name: str, value: object) -> Iterator[str]:
 
 def members(name: str, cls: type) -> Iterator[str]:
     """The public methods and properties of a class, in the order in which they are written."""
-    attributes = [(own, text) for own, text in notes(cls).items() if not own.startswith("_")]
+    attributes = [
+        (own, text)
+        for own, text in notes(cls).items()
+        # A method that was made elsewhere is assigned, too.
+        if not own.startswith("_") and not callable(vars(cls).get(own))
+    ]
     if not is_value(cls) and attributes:
         yield table(("attribute", ""), attributes)
     properties = [

@@ -27,15 +27,17 @@ class FileMetadata:
     """What is known of a file or directory without opening it."""
 
     directory: bool
+    """Whether it is a directory."""
     file: bool
-    """A regular file: neither a directory nor a device, a pipe or a socket."""
+    """Whether it is a regular file: neither a directory nor a device, a pipe or a socket."""
     link: bool
     """Whether the path itself is a symbolic link; the rest is about what it leads to."""
     size: int
+    """Bytes."""
     created: int
     """Nanoseconds since 1970; 0 if the file system does not tell."""
     modified: int
-    """When it was last changed."""
+    """When its contents were last changed, in nanoseconds since 1970."""
     permissions: int | None = None
     """The permission bits, such as 0o644; None if the server does not tell them."""
 
@@ -45,8 +47,11 @@ class DirEntry:
     """A name in a directory, with the kind of what it leads to."""
 
     name: str
+    """The last part of its path."""
     directory: bool
+    """Whether it is a directory, or a link to one."""
     file: bool
+    """Whether it is a regular file, or a link to one."""
     link: bool | None = None
     """Whether the name itself is a symbolic link; None if that was not asked, or the server does not tell."""
 
@@ -129,15 +134,16 @@ OMITTED_MOST = 1000
 
 @value
 class TreeCount:
-    """What of a tree has been packed, or unpacked."""
+    """How much of a tree has been packed, or unpacked."""
 
     files: int
+    """The number of files."""
     bytes: int
-    """Of the contents of files."""
+    """The bytes that they have together."""
     omitted: tuple[str, ...]
     """The first thousand paths, below the top, of what is neither file, directory nor link, and left out."""
     complete: bool
-    """Whether that was all."""
+    """Whether the whole tree has been packed or unpacked."""
 
 
 class OpenTree(OpenFile, Protocol):

@@ -48,6 +48,7 @@ class Completed(Generic[T_co]):
     """The result of a command, however it ended.  Shaped like ``subprocess.CompletedProcess``."""
 
     args: Sequence[str]
+    """The command."""
     returncode: int
     """The exit code, or -n after death by signal n."""
     stdout: T_co
@@ -57,6 +58,7 @@ class Completed(Generic[T_co]):
     outcome: Outcome
     """How it ended, and why."""
     usage: Usage | None = None
+    """What it has used; None if the host does not measure it."""
     denials: tuple[Denial, ...] = ()
     """What its sandbox refused it, as far as the host saw it."""
     timeout: float | None = None

@@ -74,12 +74,14 @@ class Handle(HandleVerbs):
         self.args = args
         """The command; empty if the process was found by its name."""
         self.stdin: StdinWriter | None = None
+        """Its standard input; None unless it was started with ``stdin=PIPE``, or has a terminal."""
         if stdin:
             self.stdin = StdinWriter(process, can_end=process.can_end_stdin, wake=self._feed.wake)
             self._feed.before_wait = self.stdin.raise_trouble
         self.stdout: asyncio.StreamReader | None = self._feed.readers.get(Stream.STDOUT)
         """Its standard output; all output, if it has a terminal.  None if that is dropped."""
         self.stderr: asyncio.StreamReader | None = self._feed.readers.get(Stream.STDERR)
+        """Its standard error; None if that is dropped, or part of ``stdout``."""
 
     def __repr__(self) -> str:
         state = "running" if self.returncode is None else f"returncode {self.returncode}"

@@ -120,18 +120,23 @@ class Handle(SyncHandleVerbs):
         self._handle = handle
         self._thread = thread
         self.stdin = None if handle.stdin is None else Stdin(handle.stdin, thread)
+        """Its standard input; None unless it was started with ``stdin=PIPE``, or has a terminal."""
         self.stdout = None if handle.stdout is None else Reader(handle.stdout, thread)
+        """Its standard output; all output, if it has a terminal.  None if that is dropped."""
         self.stderr = None if handle.stderr is None else Reader(handle.stderr, thread)
+        """Its standard error; None if that is dropped, or part of ``stdout``."""
 
     def __repr__(self) -> str:
         return repr(self._handle)
 
     @property
     def args(self) -> Sequence[str]:
+        """The command; empty if the process was found by its name."""
         return self._handle.args
 
     @property
     def name(self) -> str:
+        """What people call it on its host.  ``Host.attach`` finds the process by it."""
         return self._handle.name
 
     @property
@@ -141,26 +146,32 @@ class Handle(SyncHandleVerbs):
 
     @property
     def pid(self) -> int | None:
+        """Its process identifier on the host where it runs; None if a server does not send it."""
         return self._handle.pid
 
     @property
     def returncode(self) -> int | None:
+        """Its exit code, or -n after death by signal n; None while it runs."""
         return self._handle.returncode
 
     @property
     def outcome(self) -> Outcome | None:
+        """How it ended, and why; None while it runs."""
         return self._handle.outcome
 
     @property
     def usage(self) -> Usage | None:
+        """What it has used; None while it runs, and if the host does not measure it."""
         return self._handle.usage
 
     @property
     def denials(self) -> tuple[Denial, ...]:
+        """What its sandbox refused it, as far as the host saw that; empty while it runs."""
         return self._handle.denials
 
     @property
     def dropped(self) -> int:
+        """Bytes of output that ``truncate_output`` has cut off."""
         return self._handle.dropped
 
     # Output.
