@@ -99,7 +99,7 @@ def test_a_supervisor_tries_again_and_gives_up_near_and_far(where: list[str]) ->
     }
 
 
-BEFORE = {"harness.py": (46, 0.6), "agent.py": (32, 0.6), "supervisor.py": (27, 0.85)}
+BEFORE = {"harness.py": (46, 0.6), "agent.py": (32, 0.6), "supervisor.py": (27, 0.82)}
 """Lines that each program needed before the library had today's verbs, and the share that it may need now.
 
 Most lines of the supervisor are a loop of its own, which no verb should hide: when to try again, and how
