@@ -38,6 +38,7 @@ SECTIONS: dict[str, tuple[str, ...]] = {
         "Stream",
         "Listing",
         "Inspection",
+        "OutputRange",
         "Waited",
         "WaitEnd",
     ),

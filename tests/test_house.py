@@ -78,6 +78,7 @@ COVERED_BY: dict[str, str] = {
     f"{PACKAGE}/client/verbs.py": "tests/contract/test_handle_verbs.py",
     f"{PACKAGE}/api/verbs.py": "tests/contract/test_handle_verbs.py",
     f"{PACKAGE}/inspecting.py": "tests/unit/engine/test_inspecting.py",
+    f"{PACKAGE}/ranges.py": "tests/contract/test_ranges.py",
     f"{PACKAGE}/inspection.py": "tests/unit/engine/test_inspecting.py",
     f"{PACKAGE}/engine/durable/index.py": "tests/unit/engine/durable/test_ring.py",
     f"{PACKAGE}/engine/durable/intake.py": "tests/unit/engine/durable/test_ring.py",

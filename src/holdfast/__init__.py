@@ -37,6 +37,7 @@ if TYPE_CHECKING:
     )
     from .inspection import Inspection
     from .model import Chunk, CurrentUsage, Ended, Kind, Limits, Listing, Outcome, Size, Stream, Usage
+    from .ranges import OutputRange
     from .sandbox import Denial, Sandbox
 
 __version__ = "0.1.0"
@@ -53,6 +54,7 @@ _HOMES = {
     "local": "api.host",
     "run": "api.sync",
     "Inspection": "inspection",
+    "OutputRange": "ranges",
     "ProcessEnded": "api.waiting",
     "WaitTimedOut": "api.waiting",
     "WaitEnd": "conditions",
@@ -114,6 +116,7 @@ __all__ = [
     "Outcome",
     "OutcomeUnknown",
     "OutputGap",
+    "OutputRange",
     "ProcessEnded",
     "ProcessLost",
     "Sandbox",

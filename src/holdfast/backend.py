@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 from .inspection import InspectedHere
 from .model import Chunk, Ended, Exit, HostInfo, Leftovers, Page, Size, Spec, Stream, WriteStatus
 from .principal import Principal
+from .ranges import RangedHere
 from .screens import HostedScreen
 from .value import value
 
@@ -181,7 +182,7 @@ Packed = tuple[Any, ...]
 """An ended process as plain values: numbers, texts, bytes, and tuples and lists of them."""
 
 
-class HostedProcess(Process, HostedScreen, InspectedHere, Protocol):
+class HostedProcess(Process, HostedScreen, InspectedHere, RangedHere, Protocol):
     """A process of this host, with what a server needs that offers it to clients; nothing here waits."""
 
     @property

@@ -11,6 +11,7 @@ from typing import Protocol
 from .backend import Backend, Process
 from .inspection import Inspected
 from .model import CurrentUsage, Listing, Spec
+from .ranges import Ranged
 from .screens import ScreenSource
 from .value import value
 
@@ -34,7 +35,7 @@ class Naming:
 UNNAMED = Naming()
 
 
-class NamedProcess(Process, ScreenSource, Inspected, Protocol):
+class NamedProcess(Process, ScreenSource, Inspected, Ranged, Protocol):
     """A process that can be found by its name, and by its identifier."""
 
     @property

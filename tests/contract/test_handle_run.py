@@ -42,7 +42,9 @@ async def test_a_command_is_run_to_its_end(host: Host) -> None:
     completed = await host.run(sh("echo out; echo err >&2; exit 3"), capture_output=True)
 
     argv = sh("echo out; echo err >&2; exit 3")
-    assert completed == Completed(argv, 3, b"out\n", b"err\n", Outcome(Kind.EXIT, 3), completed.usage)
+    assert completed == Completed(
+        argv, 3, b"out\n", b"err\n", Outcome(Kind.EXIT, 3), completed.usage, identifier=completed.identifier
+    )
     assert completed.usage is not None
     with pytest.raises(CommandFailed):
         completed.check_returncode()
@@ -142,7 +144,7 @@ async def test_both_ends_of_an_output_are_kept_and_the_rest_is_counted(host: Hos
     )
 
     assert (completed.stdout, completed.stderr) == ("1\n2\n|100000\n", "few\n")
-    assert completed.omitted == Omitted(stdout=588_895 - 11)
+    assert completed.omitted == Omitted(stdout=588_895 - 11, stdout_at=4)
 
 
 async def test_many_commands_run_side_by_side_and_answer_in_order(host: Host) -> None:

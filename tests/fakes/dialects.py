@@ -37,6 +37,7 @@ from holdfast.model import (
     WriteStatus,
 )
 from holdfast.principal import ANYBODY, Principal
+from holdfast.ranges import OutputRange
 from holdfast.reports import Load
 from holdfast.web import Http
 from holdfast.wire.jsonrpc import Id
@@ -184,6 +185,11 @@ class FakeProcess(ImmediateControls):
             ),
         ]
         """What ``try_snapshot`` answers, one after the other."""
+        self.ranges: list[OutputRange | None] = [
+            None,
+            OutputRange(Stream.STDERR, 3, b"hi", 5, 9, 1, ended=False),
+        ]
+        """What ``try_read_range`` answers, one after the other."""
         self.packed: Packed | None = None
         """What ``pack`` answers."""
 
@@ -285,6 +291,12 @@ class FakeProcess(ImmediateControls):
     def look_at_input(self, tell: Callable[[Inspection], None]) -> None:
         self.calls.append(("look_at_input",))
         tell(self.inspection)
+
+    def try_read_range(
+        self, stream: Stream | None, offset: int, length: int, *, until: int
+    ) -> OutputRange | None:
+        self.calls.append(("try_read_range", stream, offset, length, until))
+        return self.ranges.pop(0)
 
     def drain(self) -> None:
         self.calls.append(("drain",))

@@ -17,6 +17,7 @@ from holdfast.protocol.processes import (
     TerminateParams,
     WaitParams,
 )
+from holdfast.protocol.ranges import ReadRangeParams
 from holdfast.protocol.screen import SnapshotParams
 from holdfast.protocol.session import InitializeParams, TakeOverParams
 from holdfast.protocol.shapes import decoded
@@ -39,6 +40,7 @@ SHAPES: dict[str, tuple[str, Callable[[Any], Any]]] = {
     "wait": ("WaitParams", lambda value: decoded(value, WaitParams)),
     "closeStdin": ("CloseStdinParams", lambda value: decoded(value, CloseStdinParams)),
     "resize": ("ResizeParams", lambda value: decoded(value, ResizeParams)),
+    "readRange": ("ReadRangeParams", lambda value: decoded(value, ReadRangeParams)),
     "snapshot": ("SnapshotParams", lambda value: decoded(value, SnapshotParams)),
     "takeOver": ("TakeOverParams", lambda value: decoded(value, TakeOverParams)),
 }

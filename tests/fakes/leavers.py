@@ -85,6 +85,7 @@ class Leaver:
             yield "process/wait", {"processId": name, "waitMs": 60_000}
             yield "process/waitFor", {"processId": name, "waitMs": 60_000, "port": 1}
             yield "process/snapshot", {"processId": name}
+            yield "process/readRange", {"processId": name}
         yield "process/terminate", {"processId": chance.choice(["full", "tty"]), "graceMs": 50}
         yield "process/list", None
         yield "process/usage", {}

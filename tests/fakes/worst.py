@@ -233,6 +233,7 @@ def _exec_ordinary(root: str) -> dict[str, Any]:
         "process/wait": name,
         "process/inspect": name,
         "process/snapshot": name,
+        "process/readRange": name,
         "process/waitFor": {**name, "output": "x"},
         "process/write": {**name, "chunk": "AAAA", "writeId": "w"},
         "process/closeStdin": name,

@@ -174,6 +174,7 @@ NAMED: dict[str, Callable[[str], Message]] = {
     "process/resize": about(processId="NAME", size={"rows": 1, "cols": 1}),
     "process/signal": about(processId="NAME", signal="kill"),
     "process/snapshot": about(processId="NAME"),
+    "process/readRange": about(processId="NAME"),
     "process/terminate": about(processId="NAME", graceMs=0),
     "http/request": about(method="GET", url="http://127.0.0.1:1/", requestId="NAME", streamResponse=True),
     "fs/open": about(handleId="NAME", path=Path(__file__).as_uri(), mode="read"),

@@ -27,6 +27,8 @@ export interface Calls {
   "process/usage": { params: UsageParams; result: UsageResult };
   /** Return the output of a process, as far as it is kept. */
   "process/read": { params: ReadParams; result: ReadResult };
+  /** Return bytes of one stream of a process from a place on, as far as they are kept. */
+  "process/readRange": { params: ReadRangeParams; result: ReadRangeResult };
   /** Acknowledge output, so that a process with a window goes on; has no effect on any other process. */
   "process/ack": { params: AckParams; result: Nothing };
   /** Wait for the exit of a process. */
@@ -440,6 +442,19 @@ export interface ReadParams {
   /** Hold an empty answer back for so long, until there is output, exit or close; null is 0. */
   waitMs?: number | null;
 }
+
+export interface ReadRangeParams {
+  processId: string;
+  /** The place in the stream: how many of its bytes come before; null is 0. */
+  offset?: number | null;
+  /** How many bytes at the most; null: as many as one answer has. */
+  length?: number | null;
+  /** Null: the terminal, if there is one, and else `stdout`. */
+  stream?: Stream | null;
+}
+
+/** Where a chunk came from. A terminal has one stream for both outputs. */
+export type Stream = "stdout" | "stderr" | "pty";
 
 export interface AckParams {
   processId: string;
@@ -906,9 +921,6 @@ export interface OutputChunk {
   chunk: string;
 }
 
-/** Where a chunk came from. A terminal has one stream for both outputs. */
-export type Stream = "stdout" | "stderr" | "pty";
-
 /** Something that a sandbox has refused, although it would have worked without one. */
 export interface Denial {
   /** The name of a system call; empty stands for more than can be listed. */
@@ -933,6 +945,22 @@ export interface Usage {
   systemMs: number;
   /** Of the largest of them. */
   maxRssBytes: number;
+}
+
+export interface ReadRangeResult {
+  stream: Stream;
+  /** As it was asked for. */
+  offset: number;
+  /** What is there, in base64; empty if it is no longer kept, or does not exist yet. */
+  data: string;
+  /** Where to go on: behind `data`, or at `firstOffset` if what was asked for is no longer kept. */
+  next: number;
+  /** How many bytes this stream had when it was looked at. */
+  total: number;
+  /** The place of the oldest byte that is kept; `total` if none is. */
+  firstOffset: number;
+  /** Whether nothing more will come in this stream. */
+  ended: boolean;
 }
 
 export interface WaitResult {

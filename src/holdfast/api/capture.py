@@ -74,6 +74,8 @@ class CaptureBuffer:
         self._head = bytearray()
         self._tail = bytearray()
         self._total = 0
+        self.omitted_at = 0
+        """Where the bytes begin that were left out, once it is finished; 0 if there are none."""
 
     def add(self, data: bytes) -> None:
         """Take note of more output."""
@@ -104,6 +106,7 @@ class CaptureBuffer:
             del head[coding.whole_head(head) :]
             del tail[: coding.whole_tail(tail)]
             omitted = self._total - len(head) - len(tail)
+        self.omitted_at = len(head)
         marker = shape.marker.replace("{omitted}", str(omitted))
         if coding.is_text:
             return coding.decode(head) + marker + coding.decode(tail), omitted

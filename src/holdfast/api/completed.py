@@ -25,7 +25,12 @@ _LATE = (Kind.TIMEOUT, Kind.IDLE_TIMEOUT)
 
 @value
 class Omitted:
-    """Bytes of output that a result does not have."""
+    """Bytes of output that a result does not have.
+
+    What was left out of the middle can be read as long as the host keeps it and knows the process, which is
+    why that is started with ``keep``: ``handle = await host.attach(completed.identifier)``, then
+    ``await handle.read_range("stdout", offset=omitted.stdout_at, length=omitted.stdout)``.
+    """
 
     stdout: int = 0
     """Left out of the middle of ``stdout``, with ``capture=HeadTail(...)``."""
@@ -33,6 +38,10 @@ class Omitted:
     """Left out of the middle of ``stderr``, likewise."""
     dropped: int = 0
     """Left out at the end of both outputs together, with ``truncate_output``."""
+    stdout_at: int = 0
+    """Where in ``stdout`` the bytes begin that were left out of its middle; 0 if there are none."""
+    stderr_at: int = 0
+    """Where in ``stderr``, likewise."""
 
     @property
     def total(self) -> int:
@@ -65,6 +74,8 @@ class Completed(Generic[T_co]):
     """The ``timeout`` or ``idle_timeout`` after which it was ended, if that is why."""
     omitted: Omitted = NOTHING_OMITTED
     """How much of its output was left out."""
+    identifier: str = ""
+    """What its host calls it; ``Host.attach`` finds it by this for as long as it is kept there."""
 
     @property
     def ok(self) -> bool:

@@ -12,7 +12,19 @@ from holdfast.conditions import Condition, Waited
 from holdfast.errors import StillRunning
 from holdfast.inspecting import inspect
 from holdfast.inspection import Inspection
-from holdfast.model import Ended, Exit, Listing, Page, ProcessState, ScreenSnapshot, Size, Spec, WriteStatus
+from holdfast.model import (
+    Ended,
+    Exit,
+    Listing,
+    Page,
+    ProcessState,
+    ScreenSnapshot,
+    Size,
+    Spec,
+    Stream,
+    WriteStatus,
+)
+from holdfast.ranges import OutputRange
 from holdfast.value import replace
 from holdfast.waiting import wait_for
 
@@ -98,11 +110,15 @@ class EmbeddedProcess:
         await self.process.resize(size)
 
     async def snapshot(self) -> ScreenSnapshot:
-        loop, until = asyncio.get_running_loop(), self.next_seq - 1
+        until = self.next_seq - 1
         while (found := self.process.try_snapshot(until)) is None:
-            turn = loop.create_future()
-            loop.call_soon(turn.set_result, None)
-            await turn
+            await _others()
+        return found
+
+    async def read_range(self, stream: Stream | None, offset: int, length: int) -> OutputRange:
+        until = self.next_seq - 1
+        while (found := self.process.try_read_range(stream, offset, length, until=until)) is None:
+            await _others()
         return found
 
     async def signal(self, number: int, *, tree: bool = False) -> None:
@@ -130,6 +146,14 @@ class EmbeddedProcess:
             next_seq=self.process.next_seq,
             retained=self.process.retained(),
         )
+
+
+async def _others() -> None:
+    """Let others have their turn."""
+    loop = asyncio.get_running_loop()
+    turn = loop.create_future()
+    loop.call_soon(turn.set_result, None)
+    await turn
 
 
 def _state(process: LocalProcess) -> ProcessState:

@@ -21,6 +21,8 @@ if TYPE_CHECKING:
 Sinks = dict[Stream, Callable[[bytes], object]]
 Captured = dict[Stream, CaptureBuffer]
 
+_PIPES = (Stream.STDOUT, Stream.STDERR)
+
 
 async def run_to_end(
     host: Host,
@@ -122,5 +124,11 @@ def _completed(
         handle.usage,
         handle.denials,
         timeout=limits.get(outcome.kind),
-        omitted=Omitted(stdout_omitted, stderr_omitted, handle.dropped),
+        omitted=Omitted(
+            stdout_omitted,
+            stderr_omitted,
+            handle.dropped,
+            *(captured[stream].omitted_at if stream in captured else 0 for stream in _PIPES),
+        ),
+        identifier=handle.identifier,
     )

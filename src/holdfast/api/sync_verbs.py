@@ -8,6 +8,8 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from holdfast.conditions import Waited
     from holdfast.inspection import Inspection
+    from holdfast.model import Stream
+    from holdfast.ranges import OutputRange
 
     from .handle import Handle
     from .thread import LoopThread
@@ -58,3 +60,24 @@ class SyncHandleVerbs:
         """
         waiting = self._handle.wait_for(port=port, url=url, output=output, file=file, timeout=timeout)
         return self._thread.call(waiting)
+
+    def read_range(
+        self, stream: Stream | str | None = None, *, offset: int = 0, length: int | None = None
+    ) -> OutputRange:
+        """Return bytes of one stream, counted from the start of the process, as far as its host keeps them.
+
+        It does not matter who has read them, nor whether the process has ended.  If the host no longer keeps
+        the byte at ``offset``, there is no data: ``first_offset`` of the result says from where on there is.
+
+        Args:
+            stream: ``"stdout"``, ``"stderr"`` or ``"pty"``; by default the terminal, if it has one, and else
+                ``stdout``.
+            offset: Where to begin; negative counts from the end of what there is now.
+            length: How many bytes at the most; by default all that there is now.
+
+        Raises:
+            BadRequest: It has no such stream.
+            ProcessLost: Its host does not know it any more.
+            Unsupported: The server does not support it.
+        """
+        return self._thread.call(self._handle.read_range(stream, offset=offset, length=length))

@@ -1,9 +1,12 @@
-"""What programs ask of a process beyond its life and its output: does it wait for input, is it ready?"""
+"""What programs ask of a process beyond its life: does it wait for input, is it ready, what stood there?"""
 
 from __future__ import annotations
 
 import os
 from typing import TYPE_CHECKING
+
+from holdfast.model import Stream
+from holdfast.value import replace
 
 from .waiting import condition_of, wait_for
 
@@ -11,6 +14,7 @@ if TYPE_CHECKING:
     from holdfast.conditions import Waited
     from holdfast.inspection import Inspection
     from holdfast.place import NamedProcess
+    from holdfast.ranges import OutputRange, Ranged
 
 
 class HandleVerbs:
@@ -57,3 +61,42 @@ class HandleVerbs:
         """
         condition = condition_of(port=port, url=url, output=output, file=file)
         return await wait_for(self._process, condition, timeout)
+
+    async def read_range(
+        self, stream: Stream | str | None = None, *, offset: int = 0, length: int | None = None
+    ) -> OutputRange:
+        """Return bytes of one stream, counted from the start of the process, as far as its host keeps them.
+
+        It does not matter who has read them, nor whether the process has ended.  If the host no longer keeps
+        the byte at ``offset``, there is no data: ``first_offset`` of the result says from where on there is.
+
+        Args:
+            stream: ``"stdout"``, ``"stderr"`` or ``"pty"``; by default the terminal, if it has one, and else
+                ``stdout``.
+            offset: Where to begin; negative counts from the end of what there is now.
+            length: How many bytes at the most; by default all that there is now.
+
+        Raises:
+            BadRequest: It has no such stream.
+            ProcessLost: Its host does not know it any more.
+            Unsupported: The server does not support it.
+        """
+        wanted = None if stream is None else Stream(stream)
+        return await whole_range(self._process, wanted, offset, length)
+
+
+async def whole_range(process: Ranged, stream: Stream | None, offset: int, length: int | None) -> OutputRange:
+    """Return a range that may be larger than one answer: see ``HandleVerbs.read_range``."""
+    if length is not None and length < 0:
+        raise ValueError("length must be at least 0")
+    if offset < 0 or length is None:
+        total = (await process.read_range(stream, 0, 0)).total
+        offset = max(0, total + offset) if offset < 0 else offset
+        length = max(0, total - offset) if length is None else length
+    found = await process.read_range(stream, offset, length)
+    pieces, size = [found.data], len(found.data)
+    while found.data and size < length and found.next < found.total:
+        found = await process.read_range(stream, found.next, length - size)
+        pieces.append(found.data)
+        size += len(found.data)
+    return replace(found, offset=offset, data=b"".join(pieces), next=offset + size if size else found.next)

@@ -8,11 +8,15 @@ from typing import TYPE_CHECKING, TypeVar
 from holdfast.conditions import Condition, Waited
 from holdfast.errors import Unsupported
 from holdfast.inspection import Inspection
+from holdfast.model import Stream
 from holdfast.protocol.inspecting import INSPECT, InspectParams, ListParams, read_inspected
+from holdfast.protocol.ranges import READ_RANGE, ReadRangeParams
+from holdfast.protocol.ranges import read_range as read_told
 from holdfast.protocol.waiting import WAIT_FOR, read_waited, wait_for_params
 
 if TYPE_CHECKING:
     from holdfast.protocol.shapes import Signature
+    from holdfast.ranges import OutputRange
 
     from .link import Link
 
@@ -58,3 +62,9 @@ class RemoteVerbs:
     async def wait_for(self, condition: Condition, seconds: float) -> Waited:
         self._need("waitFor", f"waiting for {condition}")
         return await self._ask(WAIT_FOR, wait_for_params(self.identifier, condition, seconds), read_waited)
+
+    async def read_range(self, stream: Stream | None, offset: int, length: int) -> OutputRange:
+        self._need("readRange", "a range of output")
+        return await self._ask(
+            READ_RANGE, ReadRangeParams(self.identifier, offset, length, stream), read_told
+        )

@@ -27,10 +27,12 @@ from holdfast.model import (
     Usage,
     WriteStatus,
 )
+from holdfast.ranges import OutputRange, chosen
 from holdfast.reports import Load
 from holdfast.sandbox import Denial
 
 from .inspecting import NOT_WAITING
+from .offsets import read_range
 from .ring import Budget, Ring, page
 from .screen import NO_SCREENS, Screen
 
@@ -164,6 +166,12 @@ class EndedProcess(ImmediateControls):
 
     def output_bytes(self) -> int:
         return self._ring.total
+
+    def try_read_range(
+        self, stream: Stream | None, offset: int, length: int, *, until: int
+    ) -> OutputRange | None:
+        stream = chosen(stream, terminal=bool(self._terminal))
+        return read_range(self._ring, stream, offset, length, until=until, ended=True)
 
     def look_at_input(self, tell: Callable[[Inspection], None]) -> None:
         tell(NOT_WAITING)

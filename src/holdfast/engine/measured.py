@@ -1,12 +1,15 @@
-"""What can be measured of a process of this host, while it runs and afterwards."""
+"""What can be measured and looked up of a process of this host, while it runs and afterwards."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
 from typing import TYPE_CHECKING
 
-from holdfast.model import UNLIMITED
+from holdfast.model import UNLIMITED, Stream
+from holdfast.ranges import OutputRange, chosen
 from holdfast.reports import Load
+
+from .offsets import read_range
 
 if TYPE_CHECKING:
     from holdfast.model import ProcessTerms
@@ -23,6 +26,7 @@ class MeasuredProcess:
 
     _ring: Ring
     _terms: ProcessTerms
+    has_terminal: bool
     outputs: Outputs
     tree: Tree
 
@@ -41,3 +45,10 @@ class MeasuredProcess:
     def output_bytes(self) -> int:
         dropped = self._ring.gap(0)
         return self._ring.total + (0 if dropped is None else dropped.size or 0)
+
+    def try_read_range(
+        self, stream: Stream | None, offset: int, length: int, *, until: int
+    ) -> OutputRange | None:
+        stream = chosen(stream, terminal=self.has_terminal)
+        ended = all(output.stream is not stream for output in self.outputs)
+        return read_range(self._ring, stream, offset, length, until=until, ended=ended)

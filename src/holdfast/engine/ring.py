@@ -5,16 +5,22 @@ What must hold:
 1. Chunks are whole and in the order of their numbers; only the oldest are dropped.
 2. A ring holds at most its own limit, and all rings together at most the budget
    they share; the newest chunk stays, whatever its size.  With a limit of 0 none is added.
-3. What was dropped is known: its numbers, and how many bytes it was.
+3. What was dropped is known: its numbers, how many bytes it was, and how many of them were standard error.
 """
 
 from __future__ import annotations
 
 from array import array
 from collections.abc import Sequence
+from typing import TYPE_CHECKING, Final
 
-from holdfast.model import Chunk, Exit, Gap, Page
+from holdfast.model import Chunk, Exit, Gap, Page, Stream
 from holdfast.value import value
+
+if TYPE_CHECKING:
+    from .offsets import Offsets
+
+_STDERR: Final = Stream.STDERR
 
 _COMPACT_AT = 256
 """Dropped chunks before the list is rebuilt: keeps dropping constant on average."""
@@ -75,6 +81,8 @@ class RingSnapshot:
     chunks: tuple[Chunk, ...]
     dropped: tuple[int, int, tuple[int, ...]] | None
     """Of the chunks that were dropped: the first and last number of the account, and its sums."""
+    lost: tuple[int, int, int] = (0, 0, 0)
+    """Bytes that were dropped of standard error; that were never kept of it, and of the other stream."""
 
 
 class Ring:
@@ -84,7 +92,20 @@ class Ring:
     can be kept elsewhere than in this process's memory.
     """
 
-    __slots__ = ("_budget", "_chunks", "_dropped", "_head", "_most_chunks", "_piece", "_total", "limit")
+    __slots__ = (
+        "_budget",
+        "_chunks",
+        "_dropped",
+        "_dropped_stderr",
+        "_head",
+        "_most_chunks",
+        "_piece",
+        "_skipped",
+        "_skipped_stderr",
+        "_total",
+        "limit",
+        "offsets",
+    )
 
     def __init__(self, *, limit: int, chunks: int, budget: Budget) -> None:
         self.limit = limit
@@ -96,12 +117,17 @@ class Ring:
         self._head = 0  # Chunks before this index are dropped already.
         self._total = 0
         self._dropped: Dropped | None = None
+        # Bytes that were dropped of standard error; that were never kept of it, and of the other stream.
+        self._dropped_stderr = self._skipped_stderr = self._skipped = 0
+        self.offsets: Offsets | None = None
+        """Where the bytes of a stream are, from the first time that somebody asks."""
 
     # Written down, and read again.
 
     def snapshot(self) -> RingSnapshot:
         dropped = None if self._dropped is None else self._dropped.snapshot()
-        return RingSnapshot(self.limit, tuple(self._chunks[self._head :]), dropped)
+        lost = (self._dropped_stderr, self._skipped_stderr, self._skipped)
+        return RingSnapshot(self.limit, tuple(self._chunks[self._head :]), dropped, lost)
 
     @classmethod
     def resume(cls, snapshot: RingSnapshot, *, chunks: int, budget: Budget) -> Ring:
@@ -112,6 +138,7 @@ class Ring:
         budget.used += ring.cost
         if snapshot.dropped is not None:
             ring._dropped = Dropped.resume(snapshot.dropped)
+        ring._dropped_stderr, ring._skipped_stderr, ring._skipped = snapshot.lost
         return ring
 
     @property
@@ -127,6 +154,10 @@ class Ring:
     def append(self, chunk: Chunk) -> None:
         """Keep ``chunk`` and drop what no longer fits."""
         if self.limit <= 0:
+            if chunk.stream is _STDERR:
+                self._skipped_stderr += len(chunk.data)
+            else:
+                self._skipped += len(chunk.data)
             return
         size = len(chunk.data)
         self._chunks.append(chunk)
@@ -139,6 +170,9 @@ class Ring:
 
     def retain(self, limit: int) -> None:
         """Keep at most this many bytes from now on."""
+        if self.limit <= 0 < limit and (self._skipped or self._skipped_stderr):
+            while len(self._chunks) > self._head:
+                self._drop_oldest()  # Output that was not kept follows it: what is kept has no holes.
         self.limit = limit
         if self._total > limit:
             self.trim()
@@ -181,6 +215,33 @@ class Ring:
         """What was dropped of the chunks numbered above ``seq``."""
         return None if self._dropped is None else self._dropped.after(seq)
 
+    def origin(self) -> tuple[int, int, int | None]:
+        """What came before the oldest chunk that is kept.
+
+        Its last number, its bytes of all streams, and those of standard error; None if these are not known.
+        """
+        chunks, dropped = self._chunks, self._dropped
+        if self._head < len(chunks):
+            seq = chunks[self._head].seq - 1
+        else:
+            seq = 0 if dropped is None else dropped.last
+        total, stderr = 0 if dropped is None else dropped.total, self._dropped_stderr
+        if self.limit > 0 or self._head == len(chunks):
+            total += self._skipped + self._skipped_stderr
+            stderr += self._skipped_stderr
+        return seq, total, stderr
+
+    def skipped(self) -> tuple[int, int]:
+        """Bytes that came behind what is kept and are not: of all streams, and of standard error."""
+        if self.limit > 0 or self._head == len(self._chunks):
+            return 0, 0
+        return self._skipped + self._skipped_stderr, self._skipped_stderr
+
+    def sizes(self, seq: int, most: int) -> list[tuple[int, Stream, int]]:
+        """Number, stream and size of the first chunks above ``seq``, as many as ``most``."""
+        start = self._index(seq)
+        return [(one.seq, one.stream, len(one.data)) for one in self._chunks[start : start + most]]
+
     def _index(self, seq: int) -> int:
         """Where the first chunk numbered above ``seq`` is."""
         chunks = self._chunks
@@ -199,6 +260,8 @@ class Ring:
         if self._dropped is None:
             self._dropped = Dropped()
         self._dropped.add(self._chunks[head].seq, size)
+        if self._chunks[head].stream is _STDERR:
+            self._dropped_stderr += size
         self._total -= size
         self._budget.used -= size + self._piece
         self._head = head = head + 1
@@ -222,6 +285,16 @@ class Dropped:
         # The bytes of everything up to a number, for the numbers from ``_first`` to ``_last``.
         self._first = 0
         self._sums = array("Q", [0])
+
+    @property
+    def last(self) -> int:
+        """The last number."""
+        return self._last
+
+    @property
+    def total(self) -> int:
+        """Bytes of all of them."""
+        return self._sums[-1]
 
     def snapshot(self) -> tuple[int, int, tuple[int, ...]]:
         return self._first, self._last, tuple(self._sums)

@@ -35,6 +35,7 @@ FEATURES = [
     "outcome",
     "outputLimit",
     "processUsage",
+    "readRange",
     "remove",
     "resize",
     "restart",

@@ -29,6 +29,7 @@ from holdfast.protocol.files import (
 )
 from holdfast.protocol.inspecting import INSPECT, LIST, read_inspected
 from holdfast.protocol.processes import READ, TERMINATE, WAIT, WRITE
+from holdfast.protocol.ranges import READ_RANGE, read_range
 from holdfast.protocol.session import INITIALIZE, host_info
 from holdfast.protocol.shapes import Signature, reader
 from holdfast.protocol.start import START
@@ -48,6 +49,7 @@ READERS: tuple[tuple[Signature[Any, Any], Callable[[Any], Any]], ...] = (
     (START, lambda result: result),
     (INSPECT, read_inspected),
     (WAIT_FOR, read_waited),
+    (READ_RANGE, read_range),
     (LIST, lambda result: [read_listing(each) for each in result.processes]),
     (USAGE, lambda result: [read_usage(each) for each in result.processes]),
     (READ, read_page),

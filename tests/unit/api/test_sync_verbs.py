@@ -26,3 +26,13 @@ def test_a_program_waits_until_a_process_is_ready() -> None:
         assert handle.wait_for(output="ready").line == "ready"
         with pytest.raises(WaitTimedOut):
             handle.wait_for(output="never", timeout=0)
+
+
+def test_output_is_read_by_its_place() -> None:
+    with sync.local() as host:
+        handle = host.start(["printf", "0123456789"])
+        handle.wait()
+
+        found = handle.read_range("stdout", offset=-4, length=2)
+
+    assert (found.data, found.offset, found.next, found.total) == (b"67", 6, 8, 10)

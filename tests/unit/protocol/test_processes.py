@@ -46,6 +46,7 @@ FIELDS = [
     ("start", START, "limits", "struct ResourceLimits", ["null", "{}"]),
     ("signal", SIGNAL, "tree", "a boolean", ["true", "false", "null"]),
     ("wait", READ, "processId", "a string", ['"x"']),
+    ("readRange", READ, "processId", "a string", ['"x"']),
     ("snapshot", READ, "processId", "a string", ['"x"']),
     ("closeStdin", READ, "processId", "a string", ['"x"']),
     ("closeStdin", READ, "writeId", "a string", ['"x"', "null"]),

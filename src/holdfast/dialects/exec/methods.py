@@ -14,6 +14,7 @@ from holdfast.protocol import inspecting as i
 from holdfast.protocol import processes as p
 from holdfast.protocol import session as s
 from holdfast.protocol.http import HTTP_REQUEST, HttpBodyDelta
+from holdfast.protocol.ranges import READ_RANGE
 from holdfast.protocol.screen import SNAPSHOT
 from holdfast.protocol.shapes import Signature, decoded
 from holdfast.protocol.start import RESTART, START
@@ -37,6 +38,7 @@ from .files import close_file, open_file, read_block, watch_missing, write_block
 from .http import request
 from .inspecting import inspect
 from .naming import find, remove
+from .ranges import read_range
 from .reading import read, wait
 from .restarting import restart
 from .screens import snapshot
@@ -116,6 +118,7 @@ _ROWS = (
     _method(USAGE, usage, "exec", waits=True),
     # Of what a client starts it is told anyway; these find what it missed, and make room for more.
     _about(p.READ, read, waits=True, implied_by=(START.name,)),
+    _about(READ_RANGE, read_range, waits=True, implied_by=(START.name, p.READ.name)),
     _about(p.ACK, acknowledge, implied_by=(START.name, p.READ.name)),
     _about(p.WAIT, wait, waits=True, implied_by=(START.name, p.READ.name)),
     _about(WAIT_FOR, wait_for, waits=True),

@@ -89,6 +89,24 @@ STREAMS = (Stream.STDOUT, Stream.STDERR, Stream.PTY)
 INLINE_MASK = 3
 """Entries inside the slot, less one."""
 
+_COUNT_SHIFT = 4
+_COUNT_MARK = 15
+
+
+def count_place(slot: int, tail: int) -> int:
+    """Where in a slot the bytes of standard error are counted that were dropped when ``tail`` entries were.
+
+    In place of entries, once these are elsewhere.  There are two such places, for two tails in turn: each
+    has the tail, which is written last, and the bytes.  Servers before this one do not look there.
+    """
+    return slot + INLINE + (tail & 1) * ENTRY_SIZE // 8
+
+
+def count_word(tail: int) -> int:
+    """The tail in such a place: no entry has a stream with this number."""
+    return tail << _COUNT_SHIFT | _COUNT_MARK
+
+
 ENTRY_SIZE = 16
 
 

@@ -22,6 +22,9 @@ from .layout import LENGTH_SHIFT, POSITION_SHIFT
 if TYPE_CHECKING:
     from .record import Record
 
+_STDERR = layout.STREAMS.index(Stream.STDERR)
+_PTY = layout.STREAMS.index(Stream.PTY)
+
 
 class DurableRing(TakingRing):
     """The newest output of one process, in the arena.  Behaves as a ``Ring`` to whoever reads it.
@@ -29,7 +32,13 @@ class DurableRing(TakingRing):
     ``take`` gets the bytes and commits them; ``append`` then only counts them and drops what no longer fits.
     """
 
-    __slots__ = ()
+    __slots__ = ("_is_counted",)
+
+    def __init__(self, record: Record, cursor: int, *, limit: int, chunks: int, budget: Budget) -> None:
+        """See ``TakingRing``."""
+        super().__init__(record, cursor, limit=limit, chunks=chunks, budget=budget)
+        self._is_counted = True
+        """Whether it is known how much of standard error was dropped."""
 
     def append(self, chunk: Chunk) -> None:
         """Count what ``take`` gave, and drop what no longer fits."""
@@ -65,7 +74,7 @@ class DurableRing(TakingRing):
 
     def snapshot(self) -> RingSnapshot:
         dropped = None if self._dropped is None else self._dropped.snapshot()
-        return RingSnapshot(self.limit, tuple(self.after(0)), dropped)
+        return RingSnapshot(self.limit, tuple(self.after(0)), dropped, (self._dropped_stderr, 0, 0))
 
     def trim(self) -> None:
         budget = self._budget
@@ -112,9 +121,37 @@ class DurableRing(TakingRing):
                 break
         return found
 
+    def origin(self) -> tuple[int, int, int | None]:
+        if self._is_silent:
+            return 0, 0, 0
+        tail = self._tail
+        total = self._entry(tail)[1] if tail < self._head else self._said
+        seq = layout.number_of(tail - 1, self._words[self._slot + layout.EXIT_SEQ]) if tail else 0
+        return seq, total, self._dropped_stderr if self._is_counted else None
+
+    def skipped(self) -> tuple[int, int]:
+        return 0, 0
+
+    def sizes(self, seq: int, most: int) -> list[tuple[int, Stream, int]]:
+        if self._is_silent:
+            return []
+        words, exit_seq = self._words, self._words[self._slot + layout.EXIT_SEQ]
+        first = max(layout.first_above(seq, exit_seq), self._tail)
+        found = []
+        for entry in range(first, min(self._head, first + most)):
+            word = words[self._entries.place(entry)]
+            stream = layout.STREAMS[word & layout.STREAM_MASK]
+            found.append(
+                (layout.number_of(entry, exit_seq), stream, word >> LENGTH_SHIFT & layout.LENGTH_MASK)
+            )
+        return found
+
     def _drop_oldest(self) -> None:
         tail, words = self._tail, self._words
-        size = words[self._entries.place(tail)] >> LENGTH_SHIFT & layout.LENGTH_MASK
+        word = words[self._entries.place(tail)]
+        size = word >> LENGTH_SHIFT & layout.LENGTH_MASK
+        if word & layout.STREAM_MASK != _PTY and self._is_counted:
+            self._count_dropped(tail + 1, size if word & layout.STREAM_MASK == _STDERR else 0)
         if self._dropped is None:
             self._dropped = Dropped()
         exit_seq = words[self._slot + layout.EXIT_SEQ]
@@ -123,8 +160,26 @@ class DurableRing(TakingRing):
         self._budget.used -= size + self._piece
         self._set_tail(tail + 1)
 
+    def _count_dropped(self, tail: int, stderr: int) -> None:
+        """So many bytes of standard error will have been dropped when there are ``tail`` dropped entries."""
+        self._dropped_stderr += stderr
+        if self._entries.start == self._slot + layout.INLINE and self._entries.segments is None:
+            try:
+                self._entries.grow(self._tail, self._head)  # To have room in the slot.
+            except LimitReached:
+                self._is_counted = False
+                return
+            self._refresh()
+        words, place = self._words, layout.count_place(self._slot, tail)
+        words[place + 1] = self._dropped_stderr
+        words[place] = layout.count_word(tail)
+
     def _drop_all(self) -> None:
         """Retain nothing: nobody has asked for it, so that it is not missed, either."""
+        for _, stream, size in self.sizes(0, self._head - self._tail) if self._is_counted else ():
+            self._dropped_stderr += size if stream is Stream.STDERR else 0
+        if self._is_counted and self._code != _PTY:
+            self._count_dropped(self._head, 0)
         self._budget.used -= self.cost - self._piece  # The newest one was not counted yet.
         self._total = 0
         self._set_tail(self._head)
@@ -167,12 +222,22 @@ class DurableRing(TakingRing):
         if self._tail:
             last = layout.number_of(self._tail - 1, exit_seq)
             self._dropped = Dropped.resume((last, last, (dropped,)))
+            self._find_count(self._tail)
         self._budget.used += self.cost
         self._find_block(words[slot + layout.BLOCK])
         if self._cursor >= 0:
             self._adopt()
         elif words[STAGE] == slot << 3:
             self._arena.drop_stage()  # Nobody else may be given what is in it.
+
+    def _find_count(self, tail: int) -> None:
+        """How much of standard error was dropped; a server before this one did not count that."""
+        words, place = self._words, layout.count_place(self._slot, tail)
+        outside = self._entries.segments is not None or self._entries.start != self._slot + layout.INLINE
+        if outside and words[place] == layout.count_word(tail):
+            self._dropped_stderr = words[place + 1]
+        else:
+            self._is_counted = False
 
     def _entry(self, entry: int) -> tuple[int, int]:
         place = self._entries.place(entry)

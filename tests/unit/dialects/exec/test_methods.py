@@ -26,6 +26,7 @@ from tests.fakes.exec_talk import START, ready
         ("process/closeStdin", "exec"),
         ("process/resize", "exec"),
         ("process/snapshot", "exec"),
+        ("process/readRange", "exec"),
         ("session/takeOver", ""),
         ("session/close", "session"),
         ("environment/info", "environment info"),
@@ -67,6 +68,7 @@ def test_requests_about_a_process_say_about_which() -> None:
         "process/resize": {"processId": "p", "size": {"rows": 1, "cols": 1}},
         "process/signal": {"processId": "p", "signal": "interrupt"},
         "process/snapshot": {"processId": "p"},
+        "process/readRange": {"processId": "p"},
         "process/terminate": {"processId": "p"},
     }
 
@@ -101,6 +103,7 @@ def test_whatever_may_take_long_is_counted_or_bounded_by_itself() -> None:
         "process/inspect",
         "process/list",
         "process/read",
+        "process/readRange",
         "process/restart",
         "process/snapshot",
         "process/start",

@@ -100,6 +100,7 @@ CALLS: dict[str, Any] = {
     "process/resize": {"processId": "p", "size": {"rows": 1, "cols": 1}},
     "process/signal": {"processId": "p", "signal": "interrupt"},
     "process/snapshot": READ,
+    "process/readRange": READ,
     "process/terminate": {"processId": "p"},
     "http/request": {"method": "GET", "url": "http://h/", "requestId": "r"},
 }
