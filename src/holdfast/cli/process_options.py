@@ -8,7 +8,16 @@ from collections.abc import Iterable, Mapping
 from difflib import get_close_matches
 
 from .options import Parser, add_detach_keys, add_names, add_output, add_quiet, add_server
-from .quantities import byte_count, condition, count, duration, positive, positive_duration, terminal_size
+from .quantities import (
+    byte_count,
+    byte_range,
+    condition,
+    count,
+    duration,
+    positive,
+    positive_duration,
+    terminal_size,
+)
 from .report import Failure
 from .sandbox_options import add_sandbox
 
@@ -58,6 +67,16 @@ def configure_logs(parser: Parser) -> None:
         type=count,
         default=0,
         help="only output after number N, as -o json shows it",
+    )
+    parser.add_argument(
+        "--bytes",
+        metavar="RANGE",
+        type=byte_range,
+        help="only these bytes of its standard output or terminal, counted from 0 at its start: 0-99 are the"
+        " first hundred, 100- is all behind them, -100 are the last hundred",
+    )
+    parser.add_argument(
+        "--stderr", action="store_true", help="only its standard error; with --bytes, those bytes of it"
     )
     add_output(
         parser,

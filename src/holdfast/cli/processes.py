@@ -23,6 +23,7 @@ from .explain import code_of, explain, remark
 from .follow import Manner, follow
 from .line_keys import is_in_foreground
 from .options import wants_json
+from .ranges import ranged_logs
 from .report import ExitCode, Failure, in_colour, is_terminal_stream, paint, say, tell, tell_names
 from .show import (
     LISTING_HEAD,
@@ -94,6 +95,8 @@ def _redraw(found: Listing, after: int) -> int | None:
 
 def logs(arguments: argparse.Namespace) -> int:
     """Print the output that the server has kept of a process, and with ``-f`` what follows."""
+    if arguments.bytes is not None or arguments.stderr:
+        return perform(arguments, ranged_logs(arguments))
 
     async def work(host: Host) -> int:
         process = await host.place.find(arguments.name)

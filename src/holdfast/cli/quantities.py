@@ -22,6 +22,8 @@ _FACTORS = {"": 1, "b": 1, "k": 1 << 10, "m": 1 << 20, "g": 1 << 30, "t": 1 << 4
 
 _BYTE_COUNT = re.compile(r"(\d+(?:\.\d+)?)\s*(?:([kmgt])(?:i?b)?|(b))?", re.IGNORECASE | re.ASCII)
 
+_BYTE_RANGE = re.compile(r"(\d{0,18})-(\d{0,18})", re.ASCII)
+
 _MOST_BYTES = 1 << 62
 
 _TERMINAL_SIZE = re.compile(r"(\d{1,5})x(\d{1,5})", re.ASCII)
@@ -95,6 +97,21 @@ def byte_count(text: str) -> int:
             f"{text!r} is not a number of bytes; write for example 512m, 2g, 64k or 1048576"
         )
     return count
+
+
+def byte_range(text: str) -> tuple[int, int | None]:
+    """Parse a range of bytes as HTTP has it: ``0-99``, ``100-``, or ``-100`` for the last ones.
+
+    Return the first byte, negative if it is counted from the end, and the last one, or None for all.
+    """
+    found = _BYTE_RANGE.fullmatch(text)
+    if found is not None and found[1] and (not found[2] or int(found[1]) <= int(found[2]) < _MOST_BYTES):
+        return int(found[1]), int(found[2]) if found[2] else None
+    if found is not None and not found[1] and found[2] and 0 < int(found[2]) < _MOST_BYTES:
+        return -int(found[2]), None
+    raise argparse.ArgumentTypeError(
+        f"{text!r} is not a range of bytes; write for example 0-99, 100- or, for the last hundred, -100"
+    )
 
 
 def format_bytes(size: float) -> str:

@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 
 from holdfast.cli.quantities import (
     byte_count,
+    byte_range,
     count,
     duration,
     format_bytes,
@@ -128,3 +129,22 @@ def test_nothing_is_a_number_but_not_a_positive_one() -> None:
 )
 def test_a_number_of_bytes_is_told_in_its_unit(size: int, text: str) -> None:
     assert format_bytes(size) == text
+
+
+# Ranges.
+
+
+@pytest.mark.parametrize(
+    ("text", "found"),
+    [("0-99", (0, 99)), ("5-5", (5, 5)), ("100-", (100, None)), ("0-", (0, None)), ("-100", (-100, None))],
+)
+def test_a_range_of_bytes_is_that_of_http(text: str, found: tuple[int, int | None]) -> None:
+    assert byte_range(text) == found
+
+
+@pytest.mark.parametrize(
+    "text", ["", "-", "-0", "9-1", "1", "1-2-3", "a-b", "1:2", "٣-٤", "0-9999999999999999999"]
+)
+def test_what_is_no_range_of_bytes_is_told_with_examples(text: str) -> None:
+    with pytest.raises(argparse.ArgumentTypeError, match=r"0-99, 100- or"):
+        byte_range(text)
