@@ -39,6 +39,7 @@ SECTIONS: dict[str, tuple[str, ...]] = {
         "Listing",
         "Inspection",
         "OutputRange",
+        "HostRecording",
         "Waited",
         "WaitEnd",
     ),

@@ -38,6 +38,7 @@ if TYPE_CHECKING:
     from .inspection import Inspection
     from .model import Chunk, CurrentUsage, Ended, Kind, Limits, Listing, Outcome, Size, Stream, Usage
     from .ranges import OutputRange
+    from .recordings import HostRecording
     from .sandbox import Denial, Sandbox
 
 __version__ = "0.1.0"
@@ -55,6 +56,7 @@ _HOMES = {
     "run": "api.sync",
     "Inspection": "inspection",
     "OutputRange": "ranges",
+    "HostRecording": "recordings",
     "ProcessEnded": "api.waiting",
     "WaitTimedOut": "api.waiting",
     "WaitEnd": "conditions",
@@ -102,6 +104,7 @@ __all__ = [
     "HeadTail",
     "HoldfastError",
     "Host",
+    "HostRecording",
     "Inspection",
     "Kind",
     "LimitReached",

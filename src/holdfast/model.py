@@ -7,6 +7,7 @@ from enum import Enum, StrEnum
 from typing import TYPE_CHECKING
 
 from . import old_names
+from .recordings import HostRecording
 from .sandbox import NO_SANDBOXES, Denial, Guarantees, Sandbox
 from .value import record, value
 from .wording import words_of_end
@@ -112,8 +113,7 @@ PLAIN = ProcessTerms()
 class Spec:
     """A program to start: arguments, directory, variables, terminal, terms, sandbox.
 
-    Text stands for bytes the way the operating system's interfaces of Python
-    do it: UTF-8, with bytes that are not UTF-8 as lone surrogates.
+    Text stands for bytes as in Python's ``os``: UTF-8, and lone surrogates for bytes that are not UTF-8.
     """
 
     argv: Sequence[str]
@@ -121,10 +121,7 @@ class Spec:
     cwd: str
     """An absolute path."""
     env: Mapping[str, str | None]
-    """The child's variables: all of them, or what is laid over those of ``env_policy``.
-
-    None takes a variable away.
-    """
+    """The child's variables, or what is laid over those of ``env_policy``; None takes a variable away."""
     env_policy: EnvironmentPolicy | None = None
     """What the child inherits from the host; without one, nothing."""
     terminal: Size | None = None
@@ -142,6 +139,8 @@ class Spec:
     """What its client calls it: for the record only."""
     note: bytes = b""
     """What the next server needs to serve it to its client; without a note it ends with this one."""
+    record: HostRecording | None = None
+    """Have the host record its terminal."""
 
 
 class Kind(Enum):

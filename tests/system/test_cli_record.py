@@ -42,9 +42,12 @@ def test_what_cannot_be_recorded_is_refused(tmp_path: Path) -> None:
     path = tmp_path / "session.cast"
 
     pipes = holdfast("run", "--record", str(path), "--", "true")
+    far = holdfast("run", "--record-on-host", str(path), "--", "true")
     alone = holdfast("run", "-t", "--record-input", "--", "true")
 
     assert (pipes.returncode, alone.returncode) == (125, 125)
+    assert far.returncode == 125
     assert b"add -t" in pipes.stderr
+    assert b"add -t" in far.stderr
     assert b"needs --record" in alone.stderr
     assert not path.exists()

@@ -212,6 +212,8 @@ export interface StartParams {
   name?: string | null;
   /** With `keep`: list it no more once its output has ended, and forget it 30 seconds later. Default: `false`. */
   autoRemove?: boolean;
+  /** Write what the terminal shows to a file of the server's host. Needs `tty`. */
+  record?: RecordParams | null;
 }
 
 /** Labels that the client's own records use; we only check them. */
@@ -403,6 +405,18 @@ export interface ResourceLimits {
   processes?: number | null;
   /** Of each process. */
   openFiles?: number | null;
+}
+
+/** A recording of a terminal, which the server writes. */
+export interface RecordParams {
+  /** A `file:` URI or a native absolute path, at which there is nothing. */
+  path: string;
+  /** Record what is typed, too, passwords included. Default: `false`. */
+  input?: boolean;
+  /** How long the file may get, at least 1024; null: 64 MiB. */
+  maxBytes?: number | null;
+  /** As with `fs/writeFile`: what may be written to. */
+  sandbox?: SandboxContext | null;
 }
 
 export interface RestartParams {

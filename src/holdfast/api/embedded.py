@@ -324,6 +324,8 @@ class Embedded:
             raise Unsupported("a restart of a process that is not kept")
         if (await old.end(grace=grace)).survivors:
             raise StillRunning(old.name)
+        # Not recorded again: its recording would be in the way of another one.
+        spec = replace(spec, record=None)
         return await self.start(spec, replace(naming, name=old.name, idempotent=False))
 
     async def describe(self, name: str) -> Listing:

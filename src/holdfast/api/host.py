@@ -24,6 +24,7 @@ if TYPE_CHECKING:
 
     from holdfast.model import CurrentUsage
     from holdfast.place import Place
+    from holdfast.recordings import HostRecording
     from holdfast.sandbox import Sandbox
 
     from .files import HostFiles
@@ -221,6 +222,7 @@ class Host:
         idempotent: bool = False,
         auto_remove: bool = False,
         shell: bool = False,
+        record: str | HostRecording | None = None,
     ) -> Handle:
         """Start a program, without a shell.  Cancelling leaves no process behind.
 
@@ -252,6 +254,7 @@ class Host:
             idempotent: Return what the same request has started before.  Needs ``name`` and ``keep``.
             auto_remove: List it no more once it has ended, and forget it soon.  Needs ``keep``.
             shell: Have the shell of the host, ``info.shell``, read ``argv``.
+            record: Have the host record its terminal to this new file there, as asciicast.
 
         Raises:
             SpawnFailed: It could not be started; the error says what is at fault.
@@ -282,6 +285,7 @@ class Host:
             idempotent=idempotent,
             auto_remove=auto_remove,
             shell=shell,
+            record=record,
         )
         return await self._start(argv, options)
 

@@ -9,8 +9,10 @@ from typing import TYPE_CHECKING, TypedDict
 
 from holdfast.model import PLAIN, EnvironmentPolicy, Inherit, Limits, ProcessTerms, Size, Spec, Stream
 from holdfast.place import Naming
+from holdfast.value import replace
 
 if TYPE_CHECKING:
+    from holdfast.recordings import HostRecording
     from holdfast.sandbox import Sandbox
 
 Text = str | bytes | os.PathLike[str] | os.PathLike[bytes]
@@ -46,6 +48,7 @@ class Options(TypedDict, total=False):
     idempotent: bool
     auto_remove: bool
     shell: bool
+    record: str | HostRecording | None
 
 
 def arguments(argv: Sequence[Text] | Text, *, shell: str | None = None) -> list[str]:
@@ -109,7 +112,20 @@ def spec_of(argv: Sequence[str], options: Options, *, cwd: str) -> Spec:
         terms=terms_of(options),
         # One that forbids nothing is none, also where none can be kept.
         sandbox=sandbox.at(directory) if sandbox is not None and sandbox.confines else None,
+        record=None if options.get("record") is None else _recording(options, directory),
     )
+
+
+def _recording(options: Options, directory: str) -> HostRecording:
+    """Return what is to be recorded; a path is relative to the directory of the process."""
+    from holdfast.recordings import HostRecording
+
+    asked = options["record"]
+    assert asked is not None
+    if not options.get("terminal"):
+        raise ValueError("record needs terminal=True: what a terminal shows is recorded")
+    terms = HostRecording(os.fspath(asked)) if isinstance(asked, (str, os.PathLike)) else asked
+    return replace(terms, path=os.path.normpath(os.path.join(directory, terms.path)))
 
 
 def naming_of(options: Options) -> Naming:

@@ -387,6 +387,11 @@ def _add_recording(parser: argparse.ArgumentParser) -> None:
         "--record", metavar="FILE", help="with -t: record what is shown, as asciicast, which asciinema plays"
     )
     parser.add_argument(
+        "--record-on-host",
+        metavar="PATH",
+        help="with -t: have the host of the program record it to a new file there, also with -d",
+    )
+    parser.add_argument(
         "--record-input", action="store_true", help="record what is typed, too, passwords included"
     )
 

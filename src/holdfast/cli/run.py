@@ -14,6 +14,7 @@ from holdfast.api.handle import Handle
 from holdfast.api.host import Host
 from holdfast.errors import FileFailed, HoldfastError, NameTaken, Refused
 from holdfast.model import Limits, Size
+from holdfast.recordings import HostRecording
 
 from .connection import come_back
 from .follow import Manner, follow
@@ -117,9 +118,13 @@ def _check(arguments: argparse.Namespace) -> None:
     if arguments.truncate and arguments.output_limit is None:
         raise Failure("--truncate needs --output-limit: the bytes of output to keep, such as 10m")
     if arguments.record is not None and (not arguments.tty or arguments.detach):
-        raise Failure("--record records a terminal that is followed: add -t, and leave out -d")
-    if arguments.record is None and arguments.record_input:
-        raise Failure("--record-input needs --record FILE")
+        raise Failure(
+            "--record records a terminal that is followed: add -t, and leave out -d; or use --record-on-host"
+        )
+    if arguments.record_on_host is not None and not arguments.tty:
+        raise Failure("--record-on-host records a terminal: add -t")
+    if arguments.record is None and arguments.record_on_host is None and arguments.record_input:
+        raise Failure("--record-input needs --record FILE or --record-on-host PATH")
     if url_of(arguments) is None:
         _check_directory()
     if arguments.detach and url_of(arguments) is None:
@@ -179,6 +184,8 @@ def _terms(arguments: argparse.Namespace) -> dict[str, Any]:
         "idempotent": arguments.idempotent,
         "auto_remove": arguments.rm,
     }
+    if arguments.record_on_host is not None:
+        terms["record"] = HostRecording(arguments.record_on_host, arguments.record_input)
     if overlay := _overlay(arguments):
         terms["extra_env"] = overlay
     if arguments.memory or arguments.cpu or arguments.pids:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import sys
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, TypeVar
 
 import msgspec
@@ -14,11 +14,10 @@ from holdfast.aliases import coin, coin_identifier
 from holdfast.allowance import Allowance
 from holdfast.config import MIB
 from holdfast.errors import BadRequest, LinkLost, NameTaken, ProcessLost, UnknownProcess, Unsupported
-from holdfast.model import Chunk, EnvironmentPolicy, HostInfo, Limits, Listing, ProcessTerms, Spec
+from holdfast.model import Chunk, HostInfo, Listing, Spec
 from holdfast.place import UNNAMED, Naming
 from holdfast.protocol import events
 from holdfast.protocol.inspecting import LIST
-from holdfast.protocol.paths import uri_of
 from holdfast.protocol.processes import (
     FIND,
     FindParams,
@@ -31,17 +30,14 @@ from holdfast.protocol.session import host_info
 from holdfast.protocol.shapes import reader
 from holdfast.protocol.start import (
     RESTART,
-    EnvPolicy,
-    InheritMode,
-    ResourceLimits,
     RestartParams,
     StartParams,
-    TerminalSize,
 )
 from holdfast.protocol.usage import USAGE, UsageParams, read_usage
 from holdfast.value import replace
 
 from .address import parse
+from .asking import start_params
 from .calls import Within
 from .cursor import Closed, Exited
 from .link import Link
@@ -286,48 +282,7 @@ class RemoteBackend:
     # What is asked for.
 
     def _request(self, spec: Spec, identifier: str, naming: Naming, *, window: int) -> StartParams:
-        features, terms = self._link.features, spec.terms
-        for feature in _extensions(terms, naming):
-            if feature not in features:
-                raise Unsupported(f"`{feature}`")
-        context = None
-        if spec.sandbox is not None:
-            # Most programs do not use one, and this is a module of its own.
-            from holdfast.protocol.sandbox import context_of
-
-            context = context_of(spec.sandbox)
-        size = None
-        if spec.terminal is not None and "size" in features:
-            size = TerminalSize(spec.terminal.rows, spec.terminal.cols)
-        try:
-            return StartParams(
-                process_id=identifier,
-                argv=list(spec.argv),
-                cwd=uri_of(spec.cwd),
-                env={key: value for key, value in spec.env.items() if value is not None},
-                tty=spec.terminal is not None,
-                env_policy=None if spec.env_policy is None else _policy(spec.env_policy, spec),
-                pipe_stdin=spec.stdin,
-                arg0=spec.arg0,
-                sandbox=context,
-                size=size,
-                timeout_ms=_milliseconds(terms.timeout),
-                idle_timeout_ms=_milliseconds(terms.idle_timeout),
-                grace_ms=_milliseconds(terms.grace or None),
-                # Who waits for output can leave off by himself.
-                drain_ms=_milliseconds(terms.drain) if "drain" in features else None,
-                retain_bytes=naming.retain,
-                output_bytes_limit=terms.output,
-                truncate_output=terms.truncate,
-                limits=None if terms.limits == Limits() else _limits(terms.limits),
-                idempotent="idempotentStart" in features,
-                window=window or None,
-                keep=naming.keep,
-                name=naming.name if "names" in features else None,
-                auto_remove=naming.auto_remove,
-            )
-        except ValueError as error:
-            raise BadRequest(f"a number is larger than the protocol has room for: {error}") from None
+        return start_params(spec, identifier, naming, self._link.features, window=window)
 
     # Implements ``link.Follower``.
 
@@ -401,48 +356,6 @@ def _chunk(output: ProcessOutput) -> Chunk:
         return events.read_chunk(output)
     except (BadRequest, ValueError) as error:
         raise msgspec.DecodeError(str(error)) from None
-
-
-def _extensions(terms: ProcessTerms, naming: Naming) -> Iterator[str]:
-    """The features of a server without which what was asked for cannot be had."""
-    wishes = {
-        "timeout": terms.timeout is not None,
-        "idleTimeout": terms.idle_timeout is not None,
-        "grace": bool(terms.grace),
-        "outputLimit": terms.output is not None,
-        "truncateOutput": terms.truncate,
-        "limits": terms.limits != Limits(),
-        "retainBytes": naming.retain is not None,
-        "keep": naming.keep,
-        "autoRemove": naming.auto_remove,
-        "idempotentStart": naming.idempotent,
-    }
-    return (feature for feature, wished in wishes.items() if wished)
-
-
-def _policy(policy: EnvironmentPolicy, spec: Spec) -> EnvPolicy:
-    # The protocol has no word for a variable that is taken away by name; a pattern without stars is one.
-    taken = tuple(key for key, value in spec.env.items() if value is None)
-    return EnvPolicy(
-        inherit=InheritMode(policy.inherit.value),
-        ignore_default_excludes=policy.ignore_default_excludes,
-        exclude=[*policy.exclude, *taken],
-        set={key: value for key, value in policy.set if key not in taken},
-        include_only=list(policy.include_only),
-    )
-
-
-def _limits(limits: Limits) -> ResourceLimits:
-    return ResourceLimits(
-        memory_bytes=limits.memory,
-        cpu_seconds=None if limits.cpu is None else max(1, round(limits.cpu)),
-        processes=limits.processes,
-        open_files=limits.files,
-    )
-
-
-def _milliseconds(seconds: float | None) -> int | None:
-    return None if seconds is None else max(1, int(seconds * 1000))
 
 
 _output = reader(ProcessOutput)

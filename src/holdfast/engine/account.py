@@ -124,9 +124,11 @@ class AccountBackend:
     async def _begin(self, spec: Spec, entry: AuditRecord | None) -> LocalProcess:
         try:
             ref = None if entry is None else entry.ref
-            process = await self._engine.start_for(
-                spec, self, self._account.budget, self._principal.identity, ref
-            )
+            facts = self, self._account.budget, self._principal.identity, ref
+            if spec.record is not None:
+                process = await self._engine.start_recorded(spec.record, self.files, spec, *facts)
+            else:
+                process = await self._engine.start_for(spec, *facts)
         except BaseException as error:
             if entry is not None:
                 entry.failed(str(error) if isinstance(error, HoldfastError) else type(error).__name__)

@@ -9,6 +9,7 @@ import errno
 import os
 from collections.abc import Callable, Sequence
 from functools import partial
+from time import monotonic
 from typing import TypeVar
 
 from holdfast.config import FileLimits, SandboxLimits
@@ -24,9 +25,11 @@ from holdfast.host.sandbox.rules import PolicySearch, enclosed, resolve
 from holdfast.model import to_bytes, to_text
 from holdfast.poller import Poller
 from holdfast.principal import is_below
+from holdfast.recordings import HostRecording
 from holdfast.sandbox import Rules, Sandbox
 
 from .file_trees import LocalTree, run
+from .recording import CastFile, TerminalRecording
 from .workers import Workers
 
 
@@ -238,6 +241,16 @@ class LocalFiles:
             return content.open_for(resolver, to_bytes(path), purpose, permissions)
 
         return LocalFile(await self._look(sandbox, work, undo=_let_go), self.workers)
+
+    async def record(self, terms: HostRecording) -> TerminalRecording:
+        """Make the file of a recording, for a process that is about to start."""
+        self._check(terms.path)
+
+        def work(resolver: Resolver) -> making.NewFile:
+            return making.make_file(resolver, to_bytes(terms.path))
+
+        file = await self._look(terms.sandbox, work, undo=making.NewFile.discard)
+        return TerminalRecording(CastFile(file, terms.max_bytes), terms, self.workers, clock=monotonic)
 
     async def archive(self, path: str, *, sandbox: Sandbox | None = None) -> LocalTree:
         self._check(path)

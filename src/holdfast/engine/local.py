@@ -6,12 +6,12 @@ import asyncio
 import errno
 from collections.abc import Callable, Iterable, Sequence
 from functools import partial
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 from weakref import WeakValueDictionary
 
 from holdfast.backend import Ledger, Packed, RecoveredProcess
 from holdfast.config import EngineLimits, EnvironmentLimits, FileLimits, HttpLimits, SandboxLimits
-from holdfast.errors import Fault, LimitReached
+from holdfast.errors import BadRequest, Fault, FileFailed, FileRefused, LimitReached
 from holdfast.host import environ
 from holdfast.host.info import own_environment
 from holdfast.host.spawn import failed
@@ -36,9 +36,11 @@ from .screen import Screens
 if TYPE_CHECKING:
     from holdfast.host.sandbox.confinement import Confinement
     from holdfast.host.shim import Shim
+    from holdfast.recordings import HostRecording
 
     from .files import LocalFiles
     from .http import HostHttp
+    from .recording import TerminalRecording
 
 
 class LocalBackend:
@@ -170,10 +172,35 @@ class LocalBackend:
                 "bytes of the arguments of one process", limits.argument_bytes, name="engine.argument_bytes"
             )
         environ.check(spec.env_policy, spec.env, self._environment_limits)
+        if spec.record is not None and spec.terminal is None:
+            raise BadRequest("a recording needs a terminal", field="record")
 
     async def start(self, spec: Spec) -> LocalProcess:
         self.check(spec)
+        if spec.record is not None:
+            return await self.start_recorded(spec.record, self.files, spec, self, self._budget)
         return await self.start_for(spec, self, self._budget)
+
+    async def start_recorded(
+        self, terms: HostRecording, files: LocalFiles, spec: Spec, *facts: Any
+    ) -> LocalProcess:
+        """Start a process whose terminal is recorded; ``files`` are those that its client may write.
+
+        Args:
+            facts: Further arguments of ``start_for``.
+        """
+        try:
+            recording = await files.record(terms)
+        except (FileFailed, FileRefused) as error:
+            raise BadRequest(f"cannot record to {terms.path}: {error}", field="record") from error
+        try:
+            return await self.start_for(spec, *facts, recording=recording)
+        except Exception:
+            await recording.discard()
+            raise
+        except BaseException:
+            recording.discard_soon()
+            raise
 
     async def start_for(
         self,
@@ -182,6 +209,8 @@ class LocalBackend:
         budget: Budget,
         identity: Identity = ANYBODY.identity,
         audit: str | None = None,
+        *,
+        recording: TerminalRecording | None = None,
     ) -> LocalProcess:
         """Start a process that ``owner`` keeps account of, and whose output counts in ``budget``.
 
@@ -204,7 +233,7 @@ class LocalBackend:
                 recorder: Recorder = NO_RECORDER
                 if self._store is not None and spec.note:
                     recorder = self._store.recorder(spec, identity, audit)
-                process = await self._start(spec, confinement, recorder, owner, budget)
+                process = await self._start(spec, confinement, recorder, owner, budget, recording)
         except OSError as error:
             raise failed(spec, Fault.SYSTEM, spec.argv[0], error.errno or errno.EIO) from error
         self._live.add(process)
@@ -232,6 +261,7 @@ class LocalBackend:
         recorder: Recorder,
         owner: Owner,
         budget: Budget,
+        recording: TerminalRecording | None,
     ) -> LocalProcess:
         pending: PendingStart | None = None
         try:
@@ -245,6 +275,19 @@ class LocalBackend:
             ring = recorder.open(
                 child, chunks=self._limits.retained_chunks, budget=budget, now=self._loop.time()
             )
+            if recording is not None:
+                from .recording import recorded
+
+                return recorded(
+                    recording,
+                    spec,
+                    child,
+                    ring,
+                    self._parts,
+                    owner=owner,
+                    terms=spec.terms,
+                    recorder=recorder,
+                )
             return LocalProcess(child, ring, self._parts, owner=owner, terms=spec.terms, recorder=recorder)
         except BaseException:
             if pending is not None:

@@ -130,6 +130,21 @@ class Workers:
             if job.over is not None:
                 job.over()
 
+    def begin(self, call: Callable[[], T], told: Callable[[T | None, BaseException | None], object]) -> None:
+        """Have ``told`` called on the loop with the result of ``call``, or with its error.
+
+        Raises:
+            OSError: The system has no thread for it.
+        """
+        future: asyncio.Future[T] = self._loop.create_future()
+
+        def done(future: asyncio.Future[T]) -> None:
+            error = future.exception()
+            told(None if error is not None else future.result(), error)
+
+        self._hand_over(_Job(call, future))
+        future.add_done_callback(done)
+
     def post(self, call: Callable[[], None]) -> None:
         """Have something done, and do not wait for it.  It must not raise."""
         try:

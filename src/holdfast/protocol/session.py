@@ -36,6 +36,7 @@ FEATURES = [
     "outputLimit",
     "processUsage",
     "readRange",
+    "record",
     "remove",
     "resize",
     "restart",

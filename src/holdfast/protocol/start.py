@@ -114,6 +114,24 @@ class ResourceLimits(Params):
         }
 
 
+class RecordParams(Params):
+    """A recording of a terminal, which the server writes."""
+
+    wire_name = "RecordParams"
+
+    path: PathText
+    """A ``file:`` URI or a native absolute path, at which there is nothing."""
+    input: bool = False
+    """Record what is typed, too, passwords included."""
+    max_bytes: U64 | None = None
+    """How long the file may get, at least 1024; null: 64 MiB."""
+    sandbox: SandboxContext | None = None
+    """As with ``fs/writeFile``: what may be written to."""
+
+    def __post_init__(self) -> None:
+        within_u64(self.max_bytes)
+
+
 class StartParams(Params):
     wire_name = "WireExecParams"
 
@@ -174,6 +192,8 @@ class StartParams(Params):
     has ended.  ``process/find`` finds it by this."""
     auto_remove: bool = False
     """With ``keep``: list it no more once its output has ended, and forget it 30 seconds later."""
+    record: RecordParams | None = None
+    """Write what the terminal shows to a file of the server's host.  Needs ``tty``."""
 
     def __post_init__(self) -> None:
         within_u64(

@@ -59,6 +59,10 @@ class Recording:
         """Return the line for another size."""
         return self._event(now, "r", f"{size.cols}x{size.rows}")
 
+    def marked(self, now: float, words: str) -> str:
+        """Return the line for a mark, at which players can stop."""
+        return self._event(now, "m", words)
+
     def ended(self, now: float, code: int) -> str:
         """Return the line for the end."""
         return self._event(now, "x", str(code))

@@ -12,6 +12,8 @@ import pytest
 from holdfast.cli.record import CastWriter
 from holdfast.cli.report import Failure
 from holdfast.model import Size
+from tests.fakes.casts import eventually_ended
+from tests.fakes.terminal import Call
 
 
 def events(path: Path) -> list[list[object]]:
@@ -76,3 +78,21 @@ def test_a_full_disk_ends_the_recording_only(capsys: pytest.CaptureFixture[str],
     recorder.end(0)
 
     assert capsys.readouterr().err.count("ends here: No space left on device") == 1
+
+
+@pytest.mark.slow
+def test_a_server_records_what_runs_in_the_background(tmp_path: Path, far: Call) -> None:
+    path = tmp_path / "job.cast"
+    command = ("sh", "-c", "echo one; read line; echo two")
+
+    far("run", "-d", "-t", "--name", "recorded", "--record-on-host", str(path), "--", *command)
+    far("write", "recorded", "typed\n")
+    far("wait", "-q", "recorded")
+    again = far("run", "-d", "-t", "--record-on-host", str(path), "--", "true")
+
+    header, *events = [json.loads(line) for line in eventually_ended(path)]
+    assert header["command"] == " ".join(command)
+    assert "".join(data for _, kind, data in events if kind == "o").split() == ["one", "typed", "two"]
+    assert [kind for _, kind, _ in events if kind != "o"] == ["x"]
+    assert again.code == 125
+    assert "File exists" in again.err

@@ -231,3 +231,18 @@ async def test_calls_of_several_clients_take_turns() -> None:
     assert done == ["much", "little", "much", "much"]
     workers.close()
     await calls_over(workers)
+
+
+async def test_whoever_does_not_wait_is_told(workers: Workers) -> None:
+    told: list[tuple[object, object]] = []
+    failure = KeyError("x")
+
+    def fail() -> None:
+        raise failure
+
+    workers.begin(lambda: 5, lambda *what: told.append(what))
+    await eventually(lambda: len(told) == 1)
+    workers.begin(fail, lambda *what: told.append(what))
+    await eventually(lambda: len(told) == 2)
+
+    assert told == [(5, None), (None, failure)]

@@ -79,3 +79,7 @@ def test_what_is_rounded_does_not_add_up(pauses: list[float]) -> None:
         told += json.loads(recording.output(now, b"x"))[0]
 
     assert abs(told - now) < 0.002
+
+
+def test_a_mark_has_words() -> None:
+    assert json.loads(Recording(1.0).marked(2.5, "here")) == [1.5, "m", "here"]

@@ -35,6 +35,7 @@ from .conversation import ExecConversation
 from .decoding import DecodedStart
 from .entries import Entry, StartSummary
 from .notes import ProcessNote, pack_process
+from .recording import recording_of
 from .scopes import ProcessScope, Session
 from .shell_snapshots import with_snapshot
 from .shells import SHELLS, ShellKind
@@ -78,6 +79,10 @@ def start(
     if params.managed_network is not None:
         _check_ports(params.managed_network.loopback_ports, talk.endpoint.limits.loopback_ports)
     spec = _spec(params, asked.cwd, talk.endpoint.sandbox_limits)
+    if params.record is not None:
+        if spec.terminal is None:
+            raise BadRequest("record needs a terminal: tty must be true", field="record")
+        spec = replace(spec, record=recording_of(talk, params.record))
     request = _request(params, asked.cwd, sandboxed=spec.sandbox is not None)
     name, keep, tenant = params.process_id, params.keep, session.tenant
     prepare = (
@@ -217,7 +222,12 @@ def _request(params: StartParams, cwd: paths.PathUri, *, sandboxed: bool) -> Sta
 
 
 def _remembered(params: StartParams) -> bytes:
-    """What a restart needs of the request; nothing of one that is too long."""
+    """What a restart needs of the request; nothing of one that is too long.
+
+    It is not recorded again: its recording would be in the way of another one.
+    """
+    if params.record is not None:
+        params = msgspec.structs.replace(params, record=None)
     data = _encode(params)
     return data if len(data) <= _LONGEST_AGAIN else b""
 

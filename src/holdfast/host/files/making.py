@@ -1,4 +1,4 @@
-"""Making directories, with all directories above them."""
+"""Making directories, with all directories above them, and files that were not there."""
 
 from __future__ import annotations
 
@@ -16,6 +16,9 @@ from .resolver import Resolver, Spot
 _DIRECTORY = os.O_PATH | os.O_DIRECTORY | os.O_CLOEXEC
 _MODE = 0o777
 """The mode of a new directory, before the umask."""
+
+_PRIVATE = 0o600
+_NEW_FILE = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_NOCTTY | os.O_CLOEXEC
 
 
 def make_directory(resolver: Resolver, path: bytes, *, recursive: bool) -> None:
@@ -92,3 +95,46 @@ def _step(resolver: Resolver, directory: int, name: bytes, *, last: bool) -> int
         except FileNotFoundError:
             raise failure(errno.EEXIST) from None
     return os.open(name, _DIRECTORY | os.O_NOFOLLOW, dir_fd=directory)
+
+
+class NewFile:
+    """A file that was made for us, open for writing; only its owner may read it."""
+
+    def __init__(self, fd: int, spot: Spot) -> None:
+        """Both descriptors become ours."""
+        self.fd = fd
+        self._spot = spot
+
+    def discard(self) -> None:
+        """Remove it, unless its name leads to something else by now, and close it."""
+        try:
+            name, directory = self._spot.name, self._spot.directory
+            there = os.stat(name, dir_fd=directory, follow_symlinks=False)
+            if os.path.samestat(there, os.fstat(self.fd)):
+                os.unlink(name, dir_fd=directory)
+        finally:
+            self.close()
+
+    def close(self) -> None:
+        """Close it.  May be called twice."""
+        fd, self.fd = self.fd, -1
+        if fd >= 0:
+            os.close(self._spot.directory)
+            os.close(fd)
+
+    def __del__(self) -> None:
+        with contextlib.suppress(OSError):
+            self.close()
+
+
+def make_file(resolver: Resolver, path: bytes) -> NewFile:
+    """Make a file where there is nothing, not even a link."""
+    with resolver.spot(path) as spot:
+        resolver.check_spot(spot, Access.WRITE)
+        fd = os.open(spot.name, _NEW_FILE, _PRIVATE, dir_fd=spot.directory)
+        try:
+            os.fchmod(fd, _PRIVATE)  # Whatever the umask is.
+            return NewFile(fd, Spot(os.dup(spot.directory), spot.name))
+        except BaseException:
+            os.close(fd)
+            raise

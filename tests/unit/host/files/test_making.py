@@ -1,9 +1,10 @@
-"""Directories: making them, with all above them."""
+"""Directories, with all above them, and files that were not there."""
 
 from __future__ import annotations
 
 import errno
 import os
+import stat
 import threading
 from pathlib import Path
 
@@ -103,3 +104,59 @@ def test_two_who_make_the_same_at_once_both_have_it(tmp_path: Path) -> None:
         thread.join()
 
     assert failed == []
+
+
+# Files.
+
+
+def test_a_file_is_made_for_its_owner_alone(tmp_path: Path) -> None:
+    before = os.umask(0o777)
+    try:
+        made = making.make_file(ANY, raw(tmp_path / "new"))
+    finally:
+        os.umask(before)
+
+    assert stat.S_IMODE((tmp_path / "new").stat().st_mode) == 0o600
+    made.close()
+    made.close()
+
+
+@pytest.mark.parametrize("name", ["f", "d", "lf", "dangling"])
+def test_a_file_is_made_only_where_there_is_nothing(tmp_path: Path, name: str) -> None:
+    (tmp_path / "f").write_text("precious")
+    (tmp_path / "d").mkdir()
+    (tmp_path / "lf").symlink_to("f")
+    (tmp_path / "dangling").symlink_to("nowhere")
+
+    with fails(errno.EEXIST):
+        making.make_file(ANY, raw(tmp_path / name))
+
+    assert (tmp_path / "f").read_text() == "precious"
+    assert not (tmp_path / "nowhere").exists()
+
+
+def test_a_file_is_made_where_the_rules_allow_it(tmp_path: Path) -> None:
+    root = tmp_path.resolve()
+    (root / "in").mkdir()
+    (root / "in" / "out").symlink_to(root)
+    resolver = ruled(("/", Access.READ), (root / "in", Access.WRITE))
+
+    making.make_file(resolver, raw(root / "in" / "new")).close()
+    with fails(errno.EROFS):
+        making.make_file(resolver, raw(root / "in" / "out" / "new"))
+    with fails(errno.EBUSY):
+        making.make_file(ANY, b"/")
+
+    assert sorted(os.listdir(root)) == ["in"]
+
+
+def test_a_file_that_is_not_wanted_is_removed_unless_it_is_another_by_now(tmp_path: Path) -> None:
+    gone, kept = (making.make_file(ANY, raw(tmp_path / name)) for name in ("gone", "kept"))
+    (tmp_path / "kept").unlink()
+    (tmp_path / "kept").write_text("another")
+
+    gone.discard()
+    kept.discard()
+
+    assert os.listdir(tmp_path) == ["kept"]
+    assert (gone.fd, kept.fd) == (-1, -1)
