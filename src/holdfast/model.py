@@ -7,6 +7,7 @@ from enum import Enum, StrEnum
 from typing import TYPE_CHECKING
 
 from . import old_names
+from .cursors import CursorShape
 from .recordings import HostRecording
 from .sandbox import NO_SANDBOXES, Denial, Guarantees, Sandbox
 from .value import record, value
@@ -307,6 +308,8 @@ class ScreenSnapshot:
     """Whether a full-screen program has the alternate screen."""
     complete: bool
     """Whether all output was drawn; if not, some was no longer kept."""
+    cursor_shape: CursorShape = CursorShape.DEFAULT
+    cursor_blinking: bool = False
 
 
 @value

@@ -7,6 +7,7 @@ import uuid
 import pytest
 
 from holdfast import PIPE, Host, Size
+from holdfast.cursors import CursorShape
 from holdfast.errors import NoTerminal
 from holdfast.model import ScreenSnapshot
 from holdfast.terminal.emulator import Emulator
@@ -51,6 +52,15 @@ async def test_a_snapshot_says_what_a_terminal_shows(host: Host, job: str, gate:
     assert found.data == shown(said)
     assert (found.size, found.row, found.col, found.cursor_visible) == (SIZE, 2, 4, False)
     assert (found.title, found.alternate, found.complete) == ("title", True, True)
+
+
+async def test_a_snapshot_says_what_the_cursor_looks_like(host: Host, job: str, gate: Gate) -> None:
+    await begun(host, job, r"printf '\033[5 qone'", gate)
+
+    found = await (await host.attach(job)).snapshot()
+
+    assert (found.cursor_shape, found.cursor_blinking) == (CursorShape.BAR, True)
+    assert b"\x1b[5 q" in found.data
 
 
 async def test_whoever_attaches_begins_with_the_screen_and_reads_on(host: Host, job: str, gate: Gate) -> None:

@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 
+from holdfast.cursors import CursorShape
 from holdfast.model import Size
 from holdfast.terminal.emulator import Emulator
 from tests.fakes.mortal import kill_server, mortal_at
@@ -155,3 +156,26 @@ def test_the_screen_is_there_after_the_server_has_died() -> None:
 
     assert b"\x1b[6n" not in again.shown
     assert b"beforeafter" in screen(again.shown)
+
+
+INSERTING = "import sys; sys.stdout.write('\\x1b[6 qinserting'); sys.stdout.flush(); sys.stdin.read()"
+
+
+@WAYS
+def test_the_cursor_looks_as_the_program_wants_it_and_as_before_once_it_is_left(
+    options: tuple[str, ...],
+) -> None:
+    with program_at(*options) as (_, url):
+        started(url, "editor", INSERTING)
+        with person_at("attach", "-H", url, "editor") as person:
+            person.expect(b"inserting")
+            meanwhile = Emulator(Size(24, 80))
+            meanwhile.feed(person.shown)
+            person.type(DETACH)
+            person.expect(b"comes back")
+            person.wait()
+        afterwards = Emulator(Size(24, 80))
+        afterwards.feed(person.shown)
+
+    assert meanwhile.snapshot(0, complete=True).cursor_shape is CursorShape.BAR
+    assert afterwards.snapshot(0, complete=True).cursor_shape is CursorShape.DEFAULT

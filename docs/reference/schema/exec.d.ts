@@ -1045,12 +1045,18 @@ export interface ScreenSize {
   cols: number;
 }
 
-/** Where a cursor is, counted from 1. */
+/** Where a cursor is, counted from 1, and what it looks like. */
 export interface CursorPlace {
   row: number;
   col: number;
   visible: boolean;
+  /** As a program has chosen it; `default` if none has. */
+  shape: CursorShape;
+  blinking: boolean;
 }
+
+/** The shape of a cursor, as programs choose it. */
+export type CursorShape = "default" | "block" | "underline" | "bar";
 
 export interface WriteResult {
   /** `accepted`, `stdinClosed`, `unknownProcess` or `starting`. */

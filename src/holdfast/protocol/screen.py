@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from holdfast.cursors import CursorShape
 from holdfast.errors import BadRequest
 from holdfast.model import ScreenSnapshot, Size
 
@@ -23,11 +24,14 @@ class ScreenSize(Shape):
 
 
 class CursorPlace(Shape):
-    """Where a cursor is, counted from 1."""
+    """Where a cursor is, counted from 1, and what it looks like."""
 
     row: U64
     col: U64
     visible: bool
+    shape: CursorShape = CursorShape.DEFAULT
+    """As a program has chosen it; ``default`` if none has."""
+    blinking: bool = False
 
 
 class SnapshotResult(Shape, kw_only=True):
@@ -56,7 +60,9 @@ def snapshot_result(found: ScreenSnapshot) -> SnapshotResult:
         seq=found.seq,
         size=ScreenSize(found.size.rows, found.size.cols),
         data=base64.encode(found.data).decode(),
-        cursor=CursorPlace(found.row, found.col, found.cursor_visible),
+        cursor=CursorPlace(
+            found.row, found.col, found.cursor_visible, found.cursor_shape, found.cursor_blinking
+        ),
         title=found.title,
         alternate_screen=found.alternate,
         complete=found.complete,
@@ -83,4 +89,6 @@ def read_snapshot(found: SnapshotResult) -> ScreenSnapshot:
         title=found.title,
         alternate=found.alternate_screen,
         complete=found.complete,
+        cursor_shape=found.cursor.shape,
+        cursor_blinking=found.cursor.blinking,
     )

@@ -11,6 +11,7 @@ import re
 from functools import cache
 from typing import Any
 
+from holdfast.cursors import CursorShape
 from holdfast.model import ScreenSnapshot, Size
 
 from .resets import RESET
@@ -33,6 +34,8 @@ _COLOUR = re.compile(rb"\x1b\[([34])8;5;(\d|1[0-5])m")
 _STYLED = re.compile(rb"((?:\x1b\[[\d;:]*m)*)([^\x1b\x00-\x20]+)(?:\x1b\[0m)?")
 """One character with what sets its attributes."""
 _USUAL_CHARACTERS = re.compile(rb"\x1b[()]B")
+_BLINKING = 12
+_BLINK = b"\x1b[?12h"
 _LEAVE = b"\x1b[?47l\x1b[?1047l\x1b[?1049l\x1b[?6l"
 _CLEAR = b"\x1b[H\x1b[2J"
 
@@ -106,11 +109,12 @@ class Emulator:
 
     def snapshot(self, seq: int, *, complete: bool) -> ScreenSnapshot:
         """Return what the terminal shows, as the state behind number ``seq``."""
+        shape = self._cursor_shape()
         try:
-            data = self._draw(self._unfinished())
+            data = self._draw(self._unfinished(), shape)
         except EmulatorFailed:
             # In the midst of a sequence that is too long to keep.  What is left of it must not be shown.
-            data, complete = self._draw_plain() + b"\x1bX", False
+            data, complete = self._draw_plain(shape) + b"\x1bX", False
         return ScreenSnapshot(
             seq=seq,
             size=self.size,
@@ -121,11 +125,26 @@ class Emulator:
             title=self._title(),
             alternate=self._get("ACTIVE_SCREEN", "int") != 0,
             complete=complete,
+            cursor_shape=shape,
+            cursor_blinking=self._mode(_BLINKING),
         )
+
+    def _cursor_shape(self) -> CursorShape:
+        """The shape of the cursor.  To find it out takes a copy of the screen: 2 ms, if that is large."""
+        ffi, lib = self._lib.ffi, self._lib.lib
+        state, shape = ffi.new("GhosttyRenderState*"), ffi.new("GhosttyRenderStateCursorVisualStyle*")
+        self._check(lib.ghostty_render_state_new(ffi.NULL, state), "render state")
+        try:
+            self._check(lib.ghostty_render_state_update(state[0], self._handle[0]), "render state")
+            key = lib.GHOSTTY_RENDER_STATE_DATA_CURSOR_VISUAL_STYLE
+            self._check(lib.ghostty_render_state_get(state[0], key, shape), "cursor")
+        finally:
+            lib.ghostty_render_state_free(state[0])
+        return _SHAPES[int(shape[0])]
 
     # Drawing.
 
-    def _draw(self, unfinished: bytes) -> bytes:
+    def _draw(self, unfinished: bytes, shape: CursorShape) -> bytes:
         """Everything: the screen below an alternate one, the saved cursor, the screen, what is unfinished."""
         parts = [RESET, _LEAVE, RESET, _CLEAR]
         if title := self._title():
@@ -139,14 +158,15 @@ class Emulator:
                 below._saved(),
                 _CLEAR,
                 below._format(),
+                below._shape(below._cursor_shape()),  # Some terminals have one for each screen.
                 b"\x1b[?%dh\x1b[m\x1b(B\x1b)B\x0f" % entered[0],
                 _CLEAR,
             ]
-        drawn = self._draw_plain()
-        parts += [self._saved(), drawn, self._last(drawn), unfinished]
+        drawn = self._draw_plain(shape)
+        parts += [self._saved(), self._shape(shape), drawn, self._last(drawn), unfinished]
         return b"".join(parts)
 
-    def _draw_plain(self) -> bytes:
+    def _draw_plain(self, shape: CursorShape) -> bytes:
         """The screen, its modes and its cursor."""
         drawn = _STOPS.sub(self._stops, self._format(modes=True), count=1)
         late = b""
@@ -157,7 +177,15 @@ class Emulator:
             if cursor is not None:
                 row = max(1, int(cursor[1]) - top + 1)
                 late = b"\x1b[?6h\x1b[%d;%bH%b" % (row, cursor[2], cursor[3])
+        if shape is not CursorShape.DEFAULT:
+            drawn = drawn.replace(_BLINK, b"", 1)  # It belongs to the shape, with which it is chosen.
         return _TAKEN_APART.sub(b"", drawn) + late
+
+    def _shape(self, shape: CursorShape) -> bytes:
+        """Choose a shape of the cursor; whether it blinks is known here."""
+        if shape is CursorShape.DEFAULT:
+            return b"\x1b[0 q"
+        return b"\x1b[%d q" % (_NUMBERS[shape] - self._mode(_BLINKING))
 
     def _saved(self) -> bytes:
         """Save the cursor as it is saved here."""
@@ -309,5 +337,14 @@ _BOUNDS = (
     ("APC_MAX_BYTES_KITTY", "size_t", 0),
     ("CLIPBOARD_WRITE_MAX_BYTES", "size_t", 0),
     ("CONTINUATION_MAX_BYTES", "size_t", _UNFINISHED_MOST),
+    ("DEFAULT_CURSOR_STYLE", "GhosttyTerminalCursorStyle", 3),
 )
-"""What a terminal may keep beside its screen: no history, no pictures, no clipboard."""
+"""What a terminal may keep beside its screen: no history, no pictures, no clipboard.
+
+And a shape of the cursor that no program can choose: it stands for none.
+"""
+
+_SHAPES = (CursorShape.BAR, CursorShape.BLOCK, CursorShape.UNDERLINE, CursorShape.DEFAULT)
+"""By the numbers of the library."""
+_NUMBERS = {CursorShape.BLOCK: 2, CursorShape.UNDERLINE: 4, CursorShape.BAR: 6}
+"""Those of DECSCUSR for a cursor that is steady; one less is one that blinks."""

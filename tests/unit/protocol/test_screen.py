@@ -5,11 +5,22 @@ from __future__ import annotations
 import msgspec
 import pytest
 
+from holdfast.cursors import CursorShape
 from holdfast.model import ScreenSnapshot, Size
 from holdfast.protocol.screen import SNAPSHOT, read_snapshot, snapshot_result
 
 SHOWN = ScreenSnapshot(
-    5, Size(2, 3), b"\x1b[m\xff", 1, 3, cursor_visible=False, title="a", alternate=True, complete=False
+    5,
+    Size(2, 3),
+    b"\x1b[m\xff",
+    1,
+    3,
+    cursor_visible=False,
+    title="a",
+    alternate=True,
+    complete=False,
+    cursor_shape=CursorShape.BAR,
+    cursor_blinking=True,
 )
 
 

@@ -6,6 +6,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from holdfast.cursors import CursorShape
 from holdfast.model import ScreenSnapshot, Size
 from holdfast.terminal.emulator import Emulator, is_available
 from holdfast.terminal.queries import QueryFilter
@@ -37,7 +38,48 @@ def test_the_other_screen_is_told() -> None:
     assert not shown(b"shell\x1b[?1049hvim\x1b[?1049l").alternate
 
 
+SHAPES = {
+    b"": (CursorShape.DEFAULT, False),
+    b"\x1b[0 q": (CursorShape.DEFAULT, False),
+    b"\x1b[1 q": (CursorShape.BLOCK, True),
+    b"\x1b[2 q": (CursorShape.BLOCK, False),
+    b"\x1b[3 q": (CursorShape.UNDERLINE, True),
+    b"\x1b[4 q": (CursorShape.UNDERLINE, False),
+    b"\x1b[5 q": (CursorShape.BAR, True),
+    b"\x1b[6 q": (CursorShape.BAR, False),
+    b"\x1b[6 q\x1b[ q": (CursorShape.DEFAULT, False),
+    b"\x1b[6 q\x1bc": (CursorShape.DEFAULT, False),
+    b"\x1b[?12h": (CursorShape.DEFAULT, True),
+}
+
+
+@pytest.mark.parametrize("chosen", SHAPES)
+@pytest.mark.parametrize("before", [b"", b"\x1b[5 q", b"\x1b[4 q"])
+@pytest.mark.parametrize("screen", [b"", b"\x1b[?1049h"])
+def test_the_shape_of_the_cursor_is_told_and_drawn(chosen: bytes, before: bytes, screen: bytes) -> None:
+    """An editor shows by it what a key would do: a bar inserts, a block commands."""
+    found = shown(screen, chosen)
+    again = shown(before, found.data)
+
+    assert (found.cursor_shape, found.cursor_blinking) == SHAPES[chosen]
+    assert (again.cursor_shape, again.cursor_blinking) == SHAPES[chosen]
+
+
+def test_the_screen_below_keeps_the_shape_of_its_cursor() -> None:
+    """As in terminals that have one for each screen."""
+    stream, leave = b"\x1b[4 q\x1b[?1049h\x1b[6 q", b"\x1b[?1049l"
+
+    back = shown(shown(stream).data, leave)
+
+    assert back.cursor_shape is shown(stream, leave).cursor_shape is CursorShape.UNDERLINE
+
+
+def test_the_usual_cursor_comes_back() -> None:
+    assert shown(b"\x1b[5 q", RESET).cursor_shape is CursorShape.DEFAULT
+
+
 SCREENS = {
+    "a cursor": b"\x1b[3 qx",
     "text": b"one\r\ntwo",
     "colours": b"\x1b[1;31mred\x1b[48;5;200mback\x1b[38;2;1;2;3mtrue",
     "modes": b"\x1b[?1h\x1b=\x1b[?1002h\x1b[?1006h\x1b[?2004h\x1b[?1004h\x1b[?25l",
@@ -106,6 +148,7 @@ def test_wherever_it_is_taken_nothing_is_lost(stream: bytes, cut: int) -> None:
 
     assert (again.row, again.col, again.title) == (whole.row, whole.col, whole.title)
     assert (again.alternate, again.cursor_visible) == (whole.alternate, whole.cursor_visible)
+    assert (again.cursor_shape, again.cursor_blinking) == (whole.cursor_shape, whole.cursor_blinking)
 
 
 @given(st.lists(pieces, max_size=8).map(b"".join))

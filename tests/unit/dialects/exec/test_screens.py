@@ -17,7 +17,7 @@ async def test_a_snapshot_that_takes_long_is_asked_for_again() -> None:
         "seq": 1,
         "size": {"rows": 2, "cols": 3},
         "data": "aGk=",
-        "cursor": {"row": 1, "col": 3, "visible": True},
+        "cursor": {"row": 1, "col": 3, "visible": True, "shape": "default", "blinking": False},
         "title": "",
         "alternateScreen": False,
         "complete": True,
