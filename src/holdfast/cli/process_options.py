@@ -98,6 +98,9 @@ def configure_ps(parser: Parser) -> None:
     )
     parser.add_argument("-a", "--all", action="store_true", help="show also those that have ended")
     parser.add_argument(
+        "--waiting", action="store_true", help="look at each one: does it wait for input, as a prompt does?"
+    )
+    parser.add_argument(
         "--no-trunc", action="store_true", help="show names, identifiers and command lines whole"
     )
     add_quiet(parser, "print only names; the identifier where another process has the name by now")

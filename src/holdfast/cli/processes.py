@@ -28,6 +28,7 @@ from .report import ExitCode, Failure, in_colour, is_terminal_stream, paint, say
 from .show import (
     LISTING_HEAD,
     STATE_COLUMN,
+    WAITING,
     is_live,
     listing_document,
     listing_row,
@@ -218,7 +219,7 @@ class LastLines:
 
 # ps.
 
-_STATE_COLOURS = {"running": "green", "starting": "yellow", "exit 0": "dim"}
+_STATE_COLOURS = {"running": "green", "starting": "yellow", WAITING: "yellow", "exit 0": "dim"}
 """Colours of states in ``ps``; all others are red."""
 
 
@@ -226,10 +227,12 @@ def ps(arguments: argparse.Namespace) -> int:
     """Print the processes of the server, the oldest first."""
 
     async def work(host: Host) -> int:
-        found = sorted(await host.processes(), key=lambda one: (one.started, one.name))
+        found = sorted(
+            await host.processes(inspect=arguments.waiting), key=lambda one: (one.started, one.name)
+        )
         shown = [one for one in found if arguments.all or is_live(one)]
         if wants_json(arguments):
-            tell_json([listing_document(one) for one in shown])
+            tell_json([listing_document(one, inspected=arguments.waiting) for one in shown])
         elif arguments.quiet:
             meant = {one.name: one.identifier for one in sorted(found, key=is_live)}
             tell_names(one.name if meant[one.name] == one.identifier else one.identifier for one in shown)

@@ -39,6 +39,9 @@ _SHORT_IDENTIFIER = 12
 LISTING_HEAD = ("NAME", "ID", "PID", "STATE", "STARTED", "COMMAND")
 STATE_COLUMN = LISTING_HEAD.index("STATE")
 
+WAITING = "waiting"
+"""The state of a process that is known to wait for input, as in ``top``."""
+
 
 # Tables.
 
@@ -87,7 +90,7 @@ def listing_row(found: Listing, *, now: float, whole: bool) -> Sequence[str]:
         name if whole else cut(name, _LONGEST_NAME),
         plain(found.identifier) if whole else plain(found.identifier[:_SHORT_IDENTIFIER]),
         "-" if found.pid is None else str(found.pid),
-        state_of(found.state, found.outcome, found.exit_code),
+        WAITING if found.waiting_for_input else state_of(found.state, found.outcome, found.exit_code),
         f"{format_duration(max(0.0, float(round(now - found.started))))} ago",
         command if whole else cut(command, _LONGEST_COMMAND),
     )
@@ -140,8 +143,9 @@ def denial_documents(found: Sequence[Denial]) -> Sequence[Mapping[str, Any]]:
     return [{"op": each.op, "path": _utf8(each.subject), "count": each.count} for each in found]
 
 
-def listing_document(found: Listing) -> Mapping[str, Any]:
-    """Describe a process for ``ps -o json``."""
+def listing_document(found: Listing, *, inspected: bool = False) -> Mapping[str, Any]:
+    """Describe a process for ``ps -o json``; ``inspected``: and whether it waits for input."""
+    waiting = {"waitingForInput": found.waiting_for_input} if inspected else {}
     return {
         "name": found.name,
         "id": found.identifier,
@@ -156,6 +160,7 @@ def listing_document(found: Listing) -> Mapping[str, Any]:
         "nextSeq": found.next_seq,
         "retainedBytes": found.retained,
         "kept": found.kept,
+        **waiting,
     }
 
 

@@ -332,3 +332,21 @@ def listed(far: Call) -> list[dict[str, Any]]:
     """All processes that the server knows."""
     found: list[dict[str, Any]] = json.loads(far("ps", "-a", "-o", "json").out)
     return found
+
+
+def test_who_waits_for_input_is_told_if_it_is_asked(far: Call) -> None:
+    """Nobody is looked at otherwise."""
+    far("run", "-d", "-i", "--name", "waiting-cat", "--", "cat")
+    far("run", "-d", "--name", "waiting-not", "--", "sleep", "1000")
+
+    def looked() -> dict[str, bool | None]:
+        listed = json.loads(far("ps", "--waiting", "-o", "json").out)
+        return {one["name"]: one["waitingForInput"] for one in listed if one["name"].startswith("waiting-")}
+
+    eventually_sync(lambda: looked() == {"waiting-cat": True, "waiting-not": False})
+    lines = {line.split()[0]: line for line in far("ps", "--waiting").out.splitlines()}
+
+    assert lines["waiting-cat"].split()[3] == "waiting"
+    assert lines["waiting-not"].split()[3] == "running"
+    assert " waiting " not in far("ps").out
+    assert not any("waitingForInput" in one for one in json.loads(far("ps", "-o", "json").out))
