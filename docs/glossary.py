@@ -39,6 +39,7 @@ WORDS = {
     "catalog": "dialects/dialect.py Catalog",
     "scope": "dialects/scope.py Scope",
     "strays": "dialects/scope.py Strays",
+    "announcer": "announcing.py Announcer",
     "tenant": "dialects/exec/scopes.py Tenant",
     "session": "dialects/exec/scopes.py Session",
     "shared processes": "dialects/exec/scopes.py SharedProcesses",

@@ -89,6 +89,7 @@ class Leaver:
         yield "process/terminate", {"processId": chance.choice(["full", "tty"]), "graceMs": 50}
         yield "process/list", None
         yield "process/usage", {}
+        yield "events/subscribe", {}
         for number in range(8):
             path = f"file://{folder}/{chance.choice('abc')}"
             mode = chance.choice(["read", "replace"])

@@ -240,6 +240,8 @@ def _exec_ordinary(root: str) -> dict[str, Any]:
         "process/resize": {**name, "size": size},
         "process/signal": {**name, "signal": "interrupt"},
         "process/terminate": name,
+        "events/subscribe": {},
+        "events/unsubscribe": {},
         "fs/readFile": path,
         "fs/writeFile": {**path, "dataBase64": "AAAA"},
         "fs/createDirectory": {"path": f"{root}/d"},

@@ -190,6 +190,8 @@ UNNAMED: dict[str, Any] = {
     "process/list": None,
     "environment/info": None,
     "environment/status": None,
+    "events/subscribe": {},
+    "events/unsubscribe": {},
     "fs/watchMissing": {"watchId": 1, "missing": ["file:///no-such-file"]},
     "environmentConfig/read": {},
     "capabilityRoots/discoverV1": {},

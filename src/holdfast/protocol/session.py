@@ -18,6 +18,7 @@ FEATURES = [
     "closeStdin",
     "danglingLinks",
     "drain",
+    "events",
     "exactNames",
     "fileArchives",
     "filePermissions",

@@ -21,6 +21,7 @@ from holdfast.protocol.processes import (
     WaitResult,
     WriteResult,
 )
+from holdfast.protocol.subscribing import EventNotice
 from holdfast.wire.jsonrpc import ErrorBody
 
 from .draw import Draw
@@ -36,6 +37,7 @@ TOLD: tuple[tuple[str, type], ...] = (
     ("process/closed", ProcessClosed),
     ("http/request/bodyDelta", HttpBodyDelta),
     ("fs/missingChanged", MissingChanged),
+    ("events/event", EventNotice),
     ("other", ReadResult),
 )
 ANSWERS = (

@@ -6,7 +6,7 @@ import asyncio
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from enum import Enum
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 from holdfast.backend import HostedBackend
 from holdfast.config import FileLimits, HttpLimits, SandboxLimits, SessionLimits
@@ -29,6 +29,9 @@ from .explain import INVALID_REQUEST, explain
 from .path_locks import PathLocks
 from .scopes import Session, Tenant
 from .state import ExecState
+
+if TYPE_CHECKING:
+    from .subscribing import EventSubscription
 
 
 class Handles:
@@ -206,6 +209,7 @@ class ExecConversation:
         "endpoint",
         "is_congested",
         "stage",
+        "subscription",
     )
 
     binary = True
@@ -223,6 +227,8 @@ class ExecConversation:
         self._exchanges: Exchanges | None = None
         self._files: ConnectionFiles | None = None
         self._listing: asyncio.Lock | None = None
+        self.subscription: EventSubscription | None = None
+        """Tells this client what happens to all processes of its tenant."""
 
     @property
     def session(self) -> Session:
@@ -288,7 +294,16 @@ class ExecConversation:
         """End the client's session; it may open another one.  Return who could not be ended."""
         session, self._session = self.session, None
         self.stage = Handshake.NEW
-        return await self.endpoint.finish(session)
+        try:
+            return await self.endpoint.finish(session)
+        finally:
+            self.unsubscribe()
+
+    def unsubscribe(self) -> None:
+        """Tell this client no more events of other processes than its session's."""
+        subscription, self.subscription = self.subscription, None
+        if subscription is not None:
+            subscription.end()
 
     @contextmanager
     def waiting_for_end(self, *, counted: bool) -> Iterator[None]:
@@ -335,6 +350,8 @@ class ExecConversation:
         self.is_congested = False
         if self._exchanges is not None:
             self._exchanges.go_on()
+        if self.subscription is not None:
+            self.subscription.drained()
         if self._session is not None:
             self._session.valve.open()
 
@@ -363,6 +380,7 @@ class ExecConversation:
     def ended(self) -> None:
         if self._files is not None:
             self._files.close()
+        self.unsubscribe()
         if self._session is not None and self._session.client is self.client:
             self.endpoint.leave(self._session, self.client)
         tenant, self._tenant = self._tenant, None

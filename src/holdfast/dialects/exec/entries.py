@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import marshal
 import struct
-from typing import Any, Protocol
+from typing import TYPE_CHECKING, Any, Protocol
 
 import msgspec
 
@@ -16,11 +16,25 @@ from holdfast.value import value
 
 from .window import RELEASED, Clock, Retention, Window, WindowSnapshot
 
+if TYPE_CHECKING:
+    from holdfast.announcing import Announcer
+
 _encode = msgspec.json.Encoder().encode
+
+
+class Announcing(Protocol):
+    """Whoever all processes of a scope belong to, as an entry sees it."""
+
+    @property
+    def announcer(self) -> Announcer | None:
+        """Tells what happens to them; None while nobody wants to know."""
 
 
 class Home(Protocol):
     """The scope that an entry belongs to, as the entry sees it."""
+
+    @property
+    def tenant(self) -> Announcing: ...
 
     @property
     def client(self) -> Client | None:
@@ -143,6 +157,14 @@ class Entry:
         self.retention.unacknowledged = size
         self.process.retain(self.retention.size)
 
+    # What is told to those who follow all processes.
+
+    def announce(self, announcer: Announcer, *, kept: bool) -> None:
+        """The process runs."""
+        name, request = self.name, self.request
+        about = _about(b"{%b}" % request.about)
+        announcer.started(name, request.alias, self.process, argv=about.argv, terminal=about.tty, kept=kept)
+
     # The end.
 
     def forget(self, leftovers: Leftovers = Leftovers.SPARE) -> None:
@@ -161,6 +183,16 @@ class Entry:
             None if self.window is None else self.window.snapshot(),
             deadline,
         )
+
+
+class _About(msgspec.Struct):
+    """What is announced of the request for a process."""
+
+    argv: list[str]
+    tty: bool
+
+
+_about = msgspec.json.Decoder(_About).decode
 
 
 class Notifier:
@@ -190,6 +222,10 @@ class Notifier:
         client = self._home.client
         if client is not None:
             client.send(events.exited(self._name, seq, exit, extended=self._home.extended))
+        announcer = self._home.tenant.announcer
+        if announcer is not None:
+            entry = self._entry
+            announcer.exited(entry.name, entry.request.alias, entry.process, exit)
 
     def closed(self, seq: int) -> None:
         client = self._home.client

@@ -18,6 +18,7 @@ from holdfast.protocol.ranges import READ_RANGE
 from holdfast.protocol.screen import SNAPSHOT
 from holdfast.protocol.shapes import Signature, decoded
 from holdfast.protocol.start import RESTART, START
+from holdfast.protocol.subscribing import EVENT, SUBSCRIBE, UNSUBSCRIBE, EventNotice
 from holdfast.protocol.usage import USAGE
 from holdfast.protocol.waiting import WAIT_FOR
 
@@ -45,6 +46,7 @@ from .screens import snapshot
 from .session import close, environment_info, environment_status, initialize, list_processes, take_over
 from .spans import in_span
 from .starting import start
+from .subscribing import subscribe, unsubscribe
 from .usage import usage
 from .waiting import wait_for
 
@@ -130,6 +132,8 @@ _ROWS = (
     _about(p.SIGNAL, signal),
     # Not in any order with its start: this is what gives the start up.
     _method(p.TERMINATE, terminate, "exec"),
+    _method(SUBSCRIBE, subscribe, "events", waits=True),
+    _method(UNSUBSCRIBE, unsubscribe, "events", implied_by=(SUBSCRIBE.name,)),
     _file(f.READ_FILE, files.read_file, located(f.ReadFileParams)),
     _file(f.WRITE_FILE, files.write_file, located(f.WriteFileParams)),
     _file(f.CREATE_DIRECTORY, files.create_directory, located(f.CreateDirectoryParams)),
@@ -178,6 +182,7 @@ CATALOG = Catalog(
         notice("process/output", p.ProcessOutput),
         notice("process/exited", p.ProcessExited),
         notice("process/closed", p.ProcessClosed),
+        notice(EVENT, EventNotice),
         notice("fs/missingChanged", f.MissingChanged),
         notice("http/request/bodyDelta", HttpBodyDelta),
     ),

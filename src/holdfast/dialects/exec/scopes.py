@@ -13,7 +13,7 @@ from __future__ import annotations
 from collections import OrderedDict
 from collections.abc import Iterator
 from heapq import heappop, heappush
-from typing import Any
+from typing import TYPE_CHECKING, Any
 from weakref import proxy
 
 from holdfast.aliases import Aliases
@@ -27,6 +27,9 @@ from holdfast.value import value
 
 from .entries import ArchivedEntry, Entry, EntrySnapshot, StartSummary
 from .shells import ShellSnapshots
+
+if TYPE_CHECKING:
+    from holdfast.announcing import Announcer
 
 Written = tuple[tuple[EntrySnapshot, HostedProcess], ...]
 """Entries that were written down, each with its process."""
@@ -205,7 +208,16 @@ class SharedProcesses(ProcessScope):
 class Tenant:
     """The clients of one principal, their sessions, and the processes that they share."""
 
-    __slots__ = ("__weakref__", "backend", "clients", "identity", "sessions", "shared")
+    __slots__ = (
+        "__weakref__",
+        "announcer",
+        "backend",
+        "clients",
+        "identity",
+        "next_event",
+        "sessions",
+        "shared",
+    )
 
     def __init__(self, identity: Identity, backend: HostedBackend, limits: SessionLimits) -> None:
         self.identity = identity
@@ -214,6 +226,10 @@ class Tenant:
         self.clients = 0
         self.sessions = 0
         self.shared = SharedProcesses(self, limits)
+        self.announcer: Announcer | None = None
+        """Tells what happens to all processes; None while nobody has subscribed to that."""
+        self.next_event = 1
+        """The number of the next announcer's first event."""
 
     @property
     def is_empty(self) -> bool:

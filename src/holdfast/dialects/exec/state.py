@@ -139,6 +139,9 @@ class ExecState:
             entry.leave()
         else:
             entry.catch_up()
+        announcer = home.tenant.announcer
+        if announcer is not None:
+            entry.announce(announcer, kept=home.is_shared)
         return entry
 
     def _entry(self, home: ProcessScope, name: str, process: HostedProcess, request: StartSummary) -> Entry:
@@ -206,6 +209,9 @@ class ExecState:
             if isinstance(entry, ArchivedEntry):
                 self._archive.restore(home, entry).forget()
             else:
+                announcer = home.tenant.announcer
+                if announcer is not None and entry.process.exit is None:
+                    announcer.forgotten(entry.name, entry.request.alias, entry.process)
                 entry.forget(Leftovers.END)
             # It knows its scope: as long as that knows it, too, neither is freed before somebody looks.
             home.release(entry.name)

@@ -31,6 +31,8 @@ from tests.fakes.exec_talk import START, ready
         ("session/close", "session"),
         ("environment/info", "environment info"),
         ("environment/status", "environment status"),
+        ("events/subscribe", "events"),
+        ("events/unsubscribe", "events"),
         ("fs/readFile", "filesystem"),
         ("fs/close", "filesystem"),
         ("fs/watchMissing", "filesystem"),
@@ -80,6 +82,7 @@ def test_requests_about_a_process_say_about_which() -> None:
 def test_whatever_may_take_long_is_counted_or_bounded_by_itself() -> None:
     """A termination is: it must get through when a client waits for many things already."""
     assert sorted(name for name, method in METHODS.items() if method.waits) == [
+        "events/subscribe",
         "fs/archive",
         "fs/canonicalize",
         "fs/close",

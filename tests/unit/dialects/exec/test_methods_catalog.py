@@ -102,6 +102,8 @@ CALLS: dict[str, Any] = {
     "process/snapshot": READ,
     "process/readRange": READ,
     "process/terminate": {"processId": "p"},
+    "events/subscribe": {},
+    "events/unsubscribe": {},
     "http/request": {"method": "GET", "url": "http://h/", "requestId": "r"},
 }
 
@@ -232,6 +234,7 @@ async def test_what_is_told_is_exactly_of_its_type(end: Exit, *, extended: bool)
     """Notifications are written by hand, small ones otherwise than large ones."""
     process = FakeProcess()
     scene = await talk(process, extended=extended)
+    await scene.call("events/subscribe", {})
 
     for stream in Stream:
         process.say(b"hi", stream)
