@@ -14,6 +14,7 @@ from types import ModuleType
 
 import holdfast
 from holdfast import errors, files
+from holdfast.api.events import ProcessEvents
 from holdfast.api.files import HostFiles
 from holdfast.api.http import HttpClient, WebResponse
 from holdfast.api.stdin import StdinWriter
@@ -42,6 +43,8 @@ SECTIONS: dict[str, tuple[str, ...]] = {
         "HostRecording",
         "Waited",
         "WaitEnd",
+        "ProcessEvent",
+        "EventKind",
     ),
     "Errors": ("HoldfastError",),
     "Without an event loop": ("sync",),
@@ -80,6 +83,8 @@ def python() -> str:
             parts += described(name, getattr(holdfast, name))
         if title == "A process":
             parts += described("StdinWriter", StdinWriter)
+        if title == "Where processes run":
+            parts += described("ProcessEvents", ProcessEvents)
         if title == "Files":
             for cls in (
                 HostFiles,

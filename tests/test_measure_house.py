@@ -41,6 +41,7 @@ def test_the_twins_are_the_synchronous_modules_of_the_library() -> None:
     assert [path.name for path in measure.TWINS] == [
         "sync.py",
         "sync_commands.py",
+        "sync_events.py",
         "sync_files.py",
         "sync_handle.py",
         "sync_http.py",

@@ -37,6 +37,7 @@ if TYPE_CHECKING:
     )
     from .inspection import Inspection
     from .model import Chunk, CurrentUsage, Ended, Kind, Limits, Listing, Outcome, Size, Stream, Usage
+    from .process_events import EventKind, ProcessEvent
     from .ranges import OutputRange
     from .recordings import HostRecording
     from .sandbox import Denial, Sandbox
@@ -84,6 +85,7 @@ _HOMES = {
         ("Chunk", "CurrentUsage", "Ended", "Kind", "Limits", "Listing", "Outcome", "Size", "Stream", "Usage"),
         "model",
     ),
+    **dict.fromkeys(("EventKind", "ProcessEvent"), "process_events"),
     **dict.fromkeys(("Denial", "Sandbox"), "sandbox"),
 }
 """The module of each name, imported when the name is first used: ``import holdfast`` stays quick."""
@@ -100,6 +102,7 @@ __all__ = [
     "CurrentUsage",
     "Denial",
     "Ended",
+    "EventKind",
     "Handle",
     "HeadTail",
     "HoldfastError",
@@ -121,6 +124,7 @@ __all__ = [
     "OutputGap",
     "OutputRange",
     "ProcessEnded",
+    "ProcessEvent",
     "ProcessLost",
     "Sandbox",
     "Size",

@@ -11,6 +11,7 @@ from typing import Protocol
 from .backend import Backend, Process
 from .inspection import Inspected
 from .model import CurrentUsage, Listing, Spec
+from .process_events import EventSink
 from .ranges import Ranged
 from .screens import ScreenSource
 from .value import value
@@ -61,8 +62,26 @@ class NamedProcess(Process, ScreenSource, Inspected, Ranged, Protocol):
         """
 
 
+class EventSource(Protocol):
+    """Where events of all processes come from."""
+
+    async def subscribe(self, sink: EventSink) -> None:
+        """Tell ``sink`` all events from now on.
+
+        Raises:
+            Unsupported: The server does not tell any.
+        """
+
+    def unsubscribe(self, sink: EventSink) -> None:
+        """Tell ``sink`` nothing more.  May be called twice."""
+
+
 class Place(Backend, Protocol):
     """A backend whose processes have names: the engine in this program, or a server."""
+
+    @property
+    def events(self) -> EventSource:
+        """Tells what happens to its processes."""
 
     async def start(self, spec: Spec, naming: Naming = UNNAMED) -> NamedProcess:
         """Start a process, as ``Backend.start`` does.

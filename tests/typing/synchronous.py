@@ -41,6 +41,13 @@ def processes() -> None:
         assert_type(host.files.canonical("/tmp"), str)
 
 
+def followed(host: sync.Host) -> None:
+    with host.events() as events:
+        for event in events:
+            assert_type(event, holdfast.ProcessEvent)
+        assert_type(events.next(timeout=1.0).outcome, holdfast.Outcome | None)
+
+
 def restricted(host: sync.Host) -> None:
     done = holdfast.run(["ls"], capture_output=True, sandbox=holdfast.Sandbox.read_only())
     assert_type(done.denials, tuple[holdfast.Denial, ...])

@@ -47,6 +47,7 @@ from holdfast.terminal import emulator
 from holdfast.usage import current_usage
 from holdfast.value import replace
 
+from .embedded_events import EmbeddedEvents
 from .embedded_process import EmbeddedProcess, listing_of
 
 if TYPE_CHECKING:
@@ -154,9 +155,10 @@ class _Children:
 
 
 class _Closing:
-    """Calls a function when a process has closed.  Implements ``backend.Watcher``."""
+    """Calls functions when a process has exited and closed.  Implements ``backend.Watcher``."""
 
-    def __init__(self, on_closed: partial[None]) -> None:
+    def __init__(self, on_exited: partial[None], on_closed: partial[None]) -> None:
+        self._on_exited = on_exited
         self._on_closed = on_closed
 
     def output(self, chunk: Chunk) -> None:
@@ -166,7 +168,7 @@ class _Closing:
         pass
 
     def exited(self, seq: int, exit: Exit) -> None:  # noqa: A002  (what it is called everywhere)
-        pass
+        self._on_exited()
 
     def closed(self, seq: int) -> None:
         self._on_closed()
@@ -185,6 +187,7 @@ class Embedded:
         self._starting: dict[str, Listing] = {}  # By identifier, as all of these.
         self._processes: dict[str, EmbeddedProcess] = {}
         self._aliases = Aliases()
+        self.events = EmbeddedEvents(self._loop, self._processes)
         self._closed = False
         self._settled = asyncio.Event()  # Set when a start has succeeded or failed.
         self._timers: dict[str, asyncio.TimerHandle] = {}
@@ -236,7 +239,11 @@ class Embedded:
         weakref.finalize(named, _soon, self._loop, process.forget).atexit = False
         self._processes[identifier] = named
         self._aliases.settle(identifier)
-        process.watch(_Closing(partial(self._on_closed, identifier, keep=keep and not naming.auto_remove)))
+        keep = keep and not naming.auto_remove
+        process.watch(
+            _Closing(partial(self.events.exited, identifier), partial(self._on_closed, identifier, keep=keep))
+        )
+        self.events.started(named)
         return named
 
     def _check_open(self) -> None:
@@ -364,6 +371,7 @@ class Embedded:
             async with asyncio.timeout(_STOP):
                 for process in live:
                     await process.end()
+        self.events.close()
         for timer in self._timers.values():
             timer.cancel()
         self._processes.clear()

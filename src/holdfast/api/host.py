@@ -27,6 +27,7 @@ if TYPE_CHECKING:
     from holdfast.recordings import HostRecording
     from holdfast.sandbox import Sandbox
 
+    from .events import ProcessEvents
     from .files import HostFiles
     from .http import HttpClient
 
@@ -382,6 +383,16 @@ class Host:
             Unsupported: The server is older than this request.
         """
         return await self.place.usage(names or None)
+
+    def events(self) -> ProcessEvents:
+        """Return what happens to all processes of the host, for ``async with`` and ``async for``.
+
+        Of a server these are the processes of whoever its token names, those of other clients
+        included.  After a lost connection the iteration goes on, with a gap in it.
+        """
+        from .events import ProcessEvents  # Here: most programs follow only what they start.
+
+        return ProcessEvents(lambda: self.place)
 
     # Commands.
 

@@ -26,6 +26,7 @@ if TYPE_CHECKING:
     from holdfast.model import CurrentUsage
 
     from . import http as asynchronous_http
+    from .sync_events import ProcessEvents
     from .sync_files import Files
     from .sync_http import HttpClient
 
@@ -183,6 +184,12 @@ class Host:
     def usage(self, *names: str) -> Sequence[CurrentUsage]:
         """Return what processes use now, with everything they have started.  See ``holdfast.Host.usage``."""
         return self._call(self._host.usage(*names))
+
+    def events(self) -> ProcessEvents:
+        """Return what happens to all processes of the host, for ``with`` and ``for``."""
+        from .sync_events import ProcessEvents  # Here: most programs follow only what they start.
+
+        return ProcessEvents(self._host.events(), self._loop())
 
     # Commands.
 

@@ -40,6 +40,7 @@ from .address import parse
 from .asking import start_params
 from .calls import Within
 from .cursor import Closed, Exited
+from .events import EVENT, RemoteEvents
 from .link import Link
 from .process import RemoteProcess
 from .start import RemoteStart
@@ -110,6 +111,7 @@ class RemoteBackend:
         self._info: HostInfo | None = None
         self._files: RemoteFiles | None = None
         self._http: RemoteHttp | None = None
+        self.events = RemoteEvents(self._link)
 
     async def open(self) -> None:
         """Connect.
@@ -268,6 +270,7 @@ class RemoteBackend:
 
     async def aclose(self) -> None:
         """End every process that is not kept, and the connection.  May be called twice."""
+        self.events.over(None)
         for process in self._shared:
             process.release()
         try:
@@ -313,6 +316,8 @@ class RemoteBackend:
                 process = self._processes.get(over.process_id)
                 if process is not None:
                     process.happened(Closed(over.seq))
+            case _ if method == EVENT:
+                self.events.notified(params)
             case "http/request/bodyDelta" if self._http is not None:
                 self._http.notified(params)
             case "fs/missingChanged" if self._files is not None:
@@ -327,15 +332,18 @@ class RemoteBackend:
 
     def resumed(self) -> None:
         self._tell(connected=True)
+        self.events.resumed()
         for process in list(self._processes.values()):
             process.resumed()
 
     def forgotten(self, reason: str) -> None:
         self._tell(connected=True)
+        self.events.resumed()
         for process in list(self._processes.values()):
             process.lose(ProcessLost(process.name, reason))
 
     def over(self, error: LinkLost) -> None:
+        self.events.over(error)
         for process in list(self._processes.values()):
             process.lose(error)
 
