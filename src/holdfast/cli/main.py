@@ -52,6 +52,9 @@ COMMANDS = {
     "attach": Command("process_options:configure_attach", "processes:attach", "follow a process of a server"),
     "ps": Command("process_options:configure_ps", "processes:ps", "show the processes of a server"),
     "top": Command("top_options:configure", "top:top", "show what processes use, kept up to date"),
+    "events": Command(
+        "event_options:configure", "events:events", "show what happens to processes, as it happens"
+    ),
     "logs": Command("process_options:configure_logs", "processes:logs", "print what a process said"),
     "wait": Command("process_options:configure_wait", "processes:wait", "wait for the end of processes"),
     "kill": Command(
