@@ -38,6 +38,7 @@ EMPTY_NAMES = {"util", "helper", "common", "misc", "manager", "handler", "base"}
 TASK_OWNERS = {
     f"{PACKAGE}/server/connection.py",
     f"{PACKAGE}/server/app.py",
+    f"{PACKAGE}/dialects/exec/notifying.py",
     f"{PACKAGE}/client/link.py",
     f"{PACKAGE}/api/mapping.py",
     f"{PACKAGE}/api/stdin.py",
@@ -75,7 +76,6 @@ COVERED_BY: dict[str, str] = {
     f"{PACKAGE}/cli/interrupts.py": "tests/system/test_cli_fetch.py",
     f"{PACKAGE}/api/files.py": "tests/contract/test_host_files.py",
     f"{PACKAGE}/api/walking.py": "tests/contract/test_host_files.py",
-    f"{PACKAGE}/client/request.py": "tests/unit/client/test_remote.py",
     f"{PACKAGE}/client/verbs.py": "tests/contract/test_handle_verbs.py",
     f"{PACKAGE}/api/embedded_events.py": "tests/contract/test_host_events.py",
     f"{PACKAGE}/api/verbs.py": "tests/contract/test_handle_verbs.py",

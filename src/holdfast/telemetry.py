@@ -59,6 +59,9 @@ class Telemetry(Protocol):
     def audit_failed(self) -> None:
         """Count an entry that could not be written to the audit log."""
 
+    def webhook_done(self, result: str) -> None:
+        """Count what became of an end for a webhook; ``result`` is as in ``WEBHOOKS``."""
+
 
 class Silent:
     """A telemetry that records nothing, for servers without metrics and traces.  Implements ``Telemetry``."""
@@ -91,6 +94,9 @@ class Silent:
         pass
 
     def audit_failed(self) -> None:
+        pass
+
+    def webhook_done(self, result: str) -> None:
         pass
 
 
@@ -164,6 +170,12 @@ AUDIT_FAILURES = Metric(
     (),
     "Records of the audit log that could not be written.",
 )
+WEBHOOKS = Metric(
+    "holdfast_webhooks_total",
+    MetricKind.COUNTER,
+    ("result",),
+    "Ends of processes for webhooks: delivered, retried, failed (for good) or dropped (too many waited).",
+)
 LOOP_LONGEST = Metric(
     "holdfast_loop_longest_seconds",
     MetricKind.GAUGE,
@@ -184,6 +196,7 @@ METRICS = (
     REFUSALS,
     AUTHENTICATIONS,
     AUDIT_FAILURES,
+    WEBHOOKS,
     LOOP_LONGEST,
 )
 """What every tally has; observed figures come on top."""
@@ -266,6 +279,7 @@ class Tally:
         self._refusals: dict[str, int] = {}
         self._authentications: dict[str, int] = {}
         self._audit_failures = 0
+        self._webhooks: dict[str, int] = {}
         self._observed: dict[str, tuple[Metric, list[Read]]] = {}
 
     # The hot path.
@@ -310,6 +324,9 @@ class Tally:
     def audit_failed(self) -> None:
         self._audit_failures += 1
 
+    def webhook_done(self, result: str) -> None:
+        self._webhooks[result] = self._webhooks.get(result, 0) + 1
+
     # What others know.
 
     def observe(self, metric: Metric, read: Read) -> None:
@@ -335,6 +352,7 @@ class Tally:
         yield MetricFamily(REFUSALS, _labelled(self._refusals))
         yield MetricFamily(AUTHENTICATIONS, _labelled(self._authentications))
         yield MetricFamily(AUDIT_FAILURES, {(): self._audit_failures})
+        yield MetricFamily(WEBHOOKS, _labelled(self._webhooks))
         yield MetricFamily(LOOP_LONGEST, {(): self.stalls.take()})
         for metric, reads in self._observed.values():
             yield MetricFamily(metric, dict(chain.from_iterable(map(_ask, reads))))

@@ -107,6 +107,7 @@ def test_silence_takes_everything_and_says_that_nobody_listens() -> None:
     silent.limit_reached("x")
     silent.authenticated("accepted")
     silent.audit_failed()
+    silent.webhook_done("failed")
 
     assert (silent.tracer, tally.tracer) == (None, None)
     assert (silent.recording, tally.recording) == (False, True)
@@ -120,12 +121,14 @@ def test_refusals_and_attempts_are_counted_by_their_reason() -> None:
     tally.authenticated("accepted")
     tally.authenticated("expired")
     tally.audit_failed()
+    tally.webhook_done("retried")
 
     assert counted(tally) == {
         ("holdfast_limit_refusals_total", "connections"): 2,
         ("holdfast_auth_total", "accepted"): 1,
         ("holdfast_auth_total", "expired"): 1,
         ("holdfast_audit_failures_total",): 1,
+        ("holdfast_webhooks_total", "retried"): 1,
     }
 
 
@@ -139,6 +142,7 @@ def test_the_families_are_all_metrics_in_their_order_with_their_labels() -> None
     tally.process_finished("error", 2.0)
     tally.limit_reached("l")
     tally.authenticated("r")
+    tally.webhook_done("delivered")
 
     families = list(tally.families())
 

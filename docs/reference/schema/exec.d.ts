@@ -27,8 +27,6 @@ export interface Calls {
   "process/usage": { params: UsageParams; result: UsageResult };
   /** Return the output of a process, as far as it is kept. */
   "process/read": { params: ReadParams; result: ReadResult };
-  /** Return bytes of one stream of a process from a place on, as far as they are kept. */
-  "process/readRange": { params: ReadRangeParams; result: ReadRangeResult };
   /** Acknowledge output, so that a process with a window goes on; has no effect on any other process. */
   "process/ack": { params: AckParams; result: Nothing };
   /** Wait for the exit of a process. */
@@ -176,7 +174,7 @@ export interface StartParams {
   metadata?: Metadata | null;
   /** What the child inherits; without one, nothing. */
   envPolicy?: EnvPolicy | null;
-  /** Used if `argv` is the shell's path, `-lc` and a command; otherwise nothing is done with it. */
+  /** Refused unless null. */
   shellSnapshot?: ShellSnapshot | null;
   /** A pipe as stdin; otherwise `/dev/null`. A terminal is always writable. Default: `false`. */
   pipeStdin?: boolean;
@@ -218,8 +216,8 @@ export interface StartParams {
   name?: string | null;
   /** With `keep`: list it no more once its output has ended, and forget it 30 seconds later. Default: `false`. */
   autoRemove?: boolean;
-  /** Write what the terminal shows to a file of the server's host. Needs `tty`. */
-  record?: RecordParams | null;
+  /** Send its end to this URL, which the operator of the server must have allowed. */
+  notifyUrl?: string | null;
 }
 
 /** Labels that the client's own records use; we only check them. */
@@ -245,20 +243,8 @@ export interface EnvPolicy {
 /** Which of the server's variables a child starts from. */
 export type InheritMode = "core" | "all" | "none";
 
-/** Reads the profiles of a login shell once, and restores what they set up for later commands. */
-export interface ShellSnapshot {
-  /** Commands of one session with the same scope share what was read; 1 to 256 bytes. */
-  scopeId: string;
-  shell: Shell;
-}
-
-/** A shell of the client's choice. */
-export interface Shell {
-  /** `bash`, `zsh` or `sh`. */
-  name: string;
-  /** The program, as `argv` names it. */
-  path: string;
-}
+/** Whatever is in it: it is refused as a whole. */
+export interface ShellSnapshot {}
 
 export interface SandboxContext {
   permissions: Managed | Disabled | External;
@@ -413,18 +399,6 @@ export interface ResourceLimits {
   openFiles?: number | null;
 }
 
-/** A recording of a terminal, which the server writes. */
-export interface RecordParams {
-  /** A `file:` URI or a native absolute path, at which there is nothing. */
-  path: string;
-  /** Record what is typed, too, passwords included. Default: `false`. */
-  input?: boolean;
-  /** How long the file may get, at least 1024; null: 64 MiB. */
-  maxBytes?: number | null;
-  /** As with `fs/writeFile`: what may be written to. */
-  sandbox?: SandboxContext | null;
-}
-
 export interface RestartParams {
   /** A process that was started with `keep`. */
   processId: string;
@@ -462,19 +436,6 @@ export interface ReadParams {
   /** Hold an empty answer back for so long, until there is output, exit or close; null is 0. */
   waitMs?: number | null;
 }
-
-export interface ReadRangeParams {
-  processId: string;
-  /** The place in the stream: how many of its bytes come before; null is 0. */
-  offset?: number | null;
-  /** How many bytes at the most; null: as many as one answer has. */
-  length?: number | null;
-  /** Null: the terminal, if there is one, and else `stdout`. */
-  stream?: Stream | null;
-}
-
-/** Where a chunk came from. A terminal has one stream for both outputs. */
-export type Stream = "stdout" | "stderr" | "pty";
 
 export interface AckParams {
   processId: string;
@@ -945,6 +906,9 @@ export interface OutputChunk {
   chunk: string;
 }
 
+/** Where a chunk came from. A terminal has one stream for both outputs. */
+export type Stream = "stdout" | "stderr" | "pty";
+
 /** Something that a sandbox has refused, although it would have worked without one. */
 export interface Denial {
   /** The name of a system call; empty stands for more than can be listed. */
@@ -969,22 +933,6 @@ export interface Usage {
   systemMs: number;
   /** Of the largest of them. */
   maxRssBytes: number;
-}
-
-export interface ReadRangeResult {
-  stream: Stream;
-  /** As it was asked for. */
-  offset: number;
-  /** What is there, in base64; empty if it is no longer kept, or does not exist yet. */
-  data: string;
-  /** Where to go on: behind `data`, or at `firstOffset` if what was asked for is no longer kept. */
-  next: number;
-  /** How many bytes this stream had when it was looked at. */
-  total: number;
-  /** The place of the oldest byte that is kept; `total` if none is. */
-  firstOffset: number;
-  /** Whether nothing more will come in this stream. */
-  ended: boolean;
 }
 
 export interface WaitResult {
@@ -1055,18 +1003,12 @@ export interface ScreenSize {
   cols: number;
 }
 
-/** Where a cursor is, counted from 1, and what it looks like. */
+/** Where a cursor is, counted from 1. */
 export interface CursorPlace {
   row: number;
   col: number;
   visible: boolean;
-  /** As a program has chosen it; `default` if none has. */
-  shape: CursorShape;
-  blinking: boolean;
 }
-
-/** The shape of a cursor, as programs choose it. */
-export type CursorShape = "default" | "block" | "underline" | "bar";
 
 export interface WriteResult {
   /** `accepted`, `stdinClosed`, `unknownProcess` or `starting`. */

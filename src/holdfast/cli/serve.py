@@ -33,6 +33,7 @@ from holdfast.server.auth import Auth
 from holdfast.server.listen import BadListen, Listen, Stdio, check_exposure, parse_listen
 from holdfast.server.routes import HttpAnswer, Route, Routes
 from holdfast.value import value
+from holdfast.webhooks import WebhookPolicy
 from holdfast.wire import websocket as frames
 
 from .options import wants_json
@@ -42,6 +43,7 @@ from .serve_memory import MemoryTrimmer
 from .serve_observation import BadAudit, Observation, make_audit, observe, set_up_logs
 from .serve_options import SANDBOX_AUTO, SANDBOX_OFF, ignored_limits, limit_values, limits_of
 from .serve_screens import NoScreens, screens_of
+from .serve_webhooks import BadWebhooks, webhooks_of
 from .streams import open_standard_files
 
 if TYPE_CHECKING:
@@ -50,7 +52,7 @@ if TYPE_CHECKING:
 _FAILED = 1
 """The exit code of a server that cannot start.  ``serve`` never exits with the code of a process."""
 
-_REFUSALS = (BadListen, BadAccess, BadAudit, HostUnfit, NotDurable, NoScreens)
+_REFUSALS = (BadListen, BadAccess, BadAudit, BadWebhooks, HostUnfit, NotDurable, NoScreens)
 """What is wrong with the command line or with the host, in words for the user."""
 
 _STOP_SIGNALS = (signal.SIGTERM, signal.SIGINT)
@@ -80,6 +82,8 @@ class ServerPlan:
     limits: ServerLimits
     files_limit: tuple[int, int] | None
     """The limits of open files for children, if the server has raised its own."""
+    webhooks: WebhookPolicy | None
+    """Where clients may have the ends of processes told to; None: nowhere."""
 
     def make_confiner(self) -> Confiner:
         """Return what enforces sandboxes, and begin to try it out."""
@@ -99,8 +103,11 @@ def serve(arguments: argparse.Namespace) -> int:
             print(f"Warning: {sentence}", file=sys.stderr)
         files_limit = _raise_files_limit()
         screens_of(arguments.screens)
+        webhooks = webhooks_of(arguments)
         set_up_logs(arguments)
-        plan = ServerPlan(arguments, where, ServerAccess(auth, tls), limits_of(arguments), files_limit)
+        plan = ServerPlan(
+            arguments, where, ServerAccess(auth, tls), limits_of(arguments), files_limit, webhooks
+        )
         control = begin(arguments.durability, where, plan.limits.engine, files_limit)
         if control is None:
             return _run(plan, None)
@@ -285,7 +292,7 @@ def _put_together(
     )
     if takeover is not None:
         _recover(takeover, backend, spawner, audit)
-    services = Services(backend, loop, telemetry, limits)
+    services = Services(backend, loop, telemetry, limits, plan.webhooks)
     row = find_row(arguments.endpoint)
     endpoint: Endpoint = AutoEndpoint(services) if row is None else row.make(services)
     if isinstance(endpoint, AutoEndpoint):

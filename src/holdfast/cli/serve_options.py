@@ -77,6 +77,7 @@ def configure(parser: Parser) -> None:
     )
     _add_guarantees(parser)
     _add_screens(parser)
+    _add_webhooks(parser)
     _add_limit(parser)
     _add_app(parser)
     add_access(parser)
@@ -112,6 +113,21 @@ def _add_screens(parser: Parser) -> None:
         choices=("on", "off"),
         help="whether the server keeps the screens of terminals, so that 'attach' draws the screen, not all"
         " output (default: on where the extra 'screen' is installed)",
+    )
+
+
+def _add_webhooks(parser: Parser) -> None:
+    parser.add_argument(
+        "--webhook-allow",
+        metavar="URL",
+        action="append",
+        help="a scheme, a host and the beginning of a path: clients may have the ends of their processes sent"
+        " there and below; may be repeated (default: nowhere)",
+    )
+    parser.add_argument(
+        "--webhook-secret-file",
+        metavar="PATH",
+        help="the file with the secret that signs what is sent; at least 32 bytes",
     )
 
 

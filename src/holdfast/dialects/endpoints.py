@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from holdfast.backend import HostedBackend
     from holdfast.config import ServerLimits
     from holdfast.telemetry import Telemetry
+    from holdfast.webhooks import WebhookPolicy
 
     from .dialect import Catalog, Client, Conversation, Endpoint, Method
 
@@ -31,6 +32,8 @@ class Services:
     loop: asyncio.AbstractEventLoop
     telemetry: Telemetry
     limits: ServerLimits
+    webhooks: WebhookPolicy | None = None
+    """Where clients may have the ends of processes told to; None: nowhere."""
 
 
 @value

@@ -33,6 +33,7 @@ FEATURES = [
     "limits",
     "list",
     "names",
+    "notify",
     "outcome",
     "outputLimit",
     "processUsage",

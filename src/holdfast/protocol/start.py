@@ -194,6 +194,8 @@ class StartParams(Params):
     """With ``keep``: list it no more once its output has ended, and forget it 30 seconds later."""
     record: RecordParams | None = None
     """Write what the terminal shows to a file of the server's host.  Needs ``tty``."""
+    notify_url: str | None = None
+    """Send its end to this URL, which the operator of the server must have allowed."""
 
     def __post_init__(self) -> None:
         within_u64(

@@ -31,6 +31,7 @@ from .scopes import Session, Tenant
 from .state import ExecState
 
 if TYPE_CHECKING:
+    from .notifying import WebhookSender
     from .subscribing import EventSubscription
 
 
@@ -401,6 +402,7 @@ class ExecEndpoint(ExecState):
         http_limits: HttpLimits | None = None,
         file_limits: FileLimits | None = None,
         sandbox_limits: SandboxLimits | None = None,
+        webhooks: WebhookSender | None = None,
     ) -> None:
         super().__init__(
             backend,
@@ -409,6 +411,7 @@ class ExecEndpoint(ExecState):
             http_limits=http_limits,
             file_limits=file_limits,
             sandbox_limits=sandbox_limits,
+            webhooks=webhooks,
         )
         self.methods = methods
 

@@ -54,6 +54,9 @@ class EntryOwner(Protocol):
 
     def closed(self, entry: Entry) -> None: ...
 
+    def notify(self, entry: Entry, end: Exit | None) -> None:
+        """Tell whom the client has named how the process has ended; None if nobody knows."""
+
 
 @value
 class StartSummary:
@@ -74,6 +77,8 @@ class StartSummary:
     """Whether nobody wants to see it in a list once its output has ended."""
     again: bytes = b""
     """The request itself, as JSON, for a restart; empty if there is none."""
+    notify: str = ""
+    """The URL that is told of the end; empty if there is none."""
 
 
 @value
@@ -226,6 +231,8 @@ class Notifier:
         if announcer is not None:
             entry = self._entry
             announcer.exited(entry.name, entry.request.alias, entry.process, exit)
+        if self._entry.request.notify:
+            self._owner.notify(self._entry, exit)
 
     def closed(self, seq: int) -> None:
         client = self._home.client

@@ -193,6 +193,11 @@ CATALOG = Catalog(
 def make_endpoint(services: Services) -> ExecEndpoint:
     """The exec endpoint of a server."""
     limits = services.limits
+    webhooks = None
+    if services.webhooks is not None:
+        from .notifying import WebhookSender  # Most servers notify nobody.
+
+        webhooks = WebhookSender(services.webhooks, services.backend, services.telemetry)
     return ExecEndpoint(
         services.backend,
         METHODS,
@@ -201,4 +206,5 @@ def make_endpoint(services: Services) -> ExecEndpoint:
         http_limits=limits.http,
         file_limits=limits.file,
         sandbox_limits=limits.sandbox,
+        webhooks=webhooks,
     )

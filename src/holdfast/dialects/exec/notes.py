@@ -31,7 +31,7 @@ def pack_process(note: ProcessNote) -> bytes:
     """The note as bytes."""
     request = note.request
     about = request.about, request.fingerprint, request.retain, request.sandboxed, request.window
-    names = request.alias, request.auto_remove, request.again
+    names = request.alias, request.auto_remove, request.again, request.notify
     return marshal.dumps((note.key, note.identity, note.name, about + names))
 
 

@@ -6,7 +6,7 @@ import asyncio
 import hashlib
 from collections.abc import Coroutine, Sequence
 from time import time
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import msgspec
 from msgspec import UNSET
@@ -30,6 +30,7 @@ from holdfast.protocol.start import (
 )
 from holdfast.tracing import LONGEST, PREPARE_SNAPSHOT, span
 from holdfast.value import replace
+from holdfast.webhooks import refused
 
 from .conversation import ExecConversation
 from .decoding import DecodedStart
@@ -39,6 +40,9 @@ from .recording import recording_of
 from .scopes import ProcessScope, Session
 from .shell_snapshots import with_snapshot
 from .shells import SHELLS, ShellKind
+
+if TYPE_CHECKING:
+    from .notifying import WebhookSender
 
 _encode = msgspec.json.Encoder(order="deterministic").encode
 
@@ -84,6 +88,8 @@ def start(
             raise BadRequest("record needs a terminal: tty must be true", field="record")
         spec = replace(spec, record=recording_of(talk, params.record))
     request = _request(params, asked.cwd, sandboxed=spec.sandbox is not None)
+    if params.notify_url is not None:
+        request = replace(request, notify=_checked(talk.endpoint.webhooks, params.notify_url))
     name, keep, tenant = params.process_id, params.keep, session.tenant
     prepare = (
         None if params.shell_snapshot is None else _preparing(talk, session, params, params.shell_snapshot)
@@ -93,6 +99,12 @@ def start(
     # The name is taken before anything else can be asked about it.
     home, starting = tenant.reserve(session, name, request, keep=keep)
     return _start(talk, home, spec, starting, request, extended=session.extended, prepare=prepare)
+
+
+def _checked(webhooks: WebhookSender | None, url: str) -> str:
+    if webhooks is None:
+        raise refused(url)
+    return webhooks.check(url)
 
 
 def _noted(spec: Spec, home: ProcessScope, request: StartSummary) -> Spec:

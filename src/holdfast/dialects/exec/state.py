@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable, Iterable, Iterator, Mapping
+from typing import TYPE_CHECKING
 
 from holdfast.backend import HostedBackend, HostedProcess
 from holdfast.config import FileLimits, HttpLimits, SandboxLimits, SessionLimits
 from holdfast.dialects.dialect import Client
 from holdfast.dialects.scope import Room, Starting
 from holdfast.errors import SessionBusy
-from holdfast.model import Leftovers
+from holdfast.model import Exit, Leftovers
 from holdfast.principal import Identity, principal_of
 from holdfast.value import value
 
@@ -30,6 +31,9 @@ from .scopes import (
 from .sessions import Sessions
 from .shells import ShellSnapshots
 from .window import Retention, Window
+
+if TYPE_CHECKING:
+    from .notifying import WebhookSender
 
 
 @value
@@ -55,12 +59,15 @@ class ExecState:
         http_limits: HttpLimits | None = None,
         file_limits: FileLimits | None = None,
         sandbox_limits: SandboxLimits | None = None,
+        webhooks: WebhookSender | None = None,
     ) -> None:
         self.backend = backend
         self.limits = limits or SessionLimits()
         self.http_limits = http_limits or HttpLimits()
         self.file_limits = file_limits or FileLimits()
         self.sandbox_limits = sandbox_limits or SandboxLimits()
+        self.webhooks = webhooks
+        """Tells the ends of processes to whom their clients have named; None if nobody may be named."""
         self.http_room = Room(
             self.http_limits.buffered_total, "bytes of buffered HTTP responses", name="http.buffered_total"
         )
@@ -173,6 +180,10 @@ class ExecState:
         self._archive.add(entry.home, entry, self.loop.time())
         self._arm()
 
+    def notify(self, entry: Entry, end: Exit | None) -> None:
+        if self.webhooks is not None:
+            self.webhooks.ended(entry, end)
+
     # The end of sessions.
 
     async def finish(self, session: Session) -> list[int]:
@@ -212,6 +223,8 @@ class ExecState:
                 announcer = home.tenant.announcer
                 if announcer is not None and entry.process.exit is None:
                     announcer.forgotten(entry.name, entry.request.alias, entry.process)
+                if entry.request.notify and entry.process.exit is None:
+                    self.notify(entry, None)
                 entry.forget(Leftovers.END)
             # It knows its scope: as long as that knows it, too, neither is freed before somebody looks.
             home.release(entry.name)
@@ -221,6 +234,8 @@ class ExecState:
         """End every session, and what belongs to none.  No timer fires after this."""
         for home in (*self.sessions.close_all(), *(tenant.shared for tenant in self.tenants)):
             self._end(home)
+        if self.webhooks is not None:
+            self.webhooks.close()
         self._disarm()
 
     # One timer for everything that ends by itself.

@@ -28,6 +28,9 @@ class Ledger:
     def closed(self, entry: Entry) -> None:
         self.entries.append(("closed", entry))
 
+    def notify(self, entry: Entry, end: Exit | None) -> None:
+        self.entries.append(("notify", entry, end))
+
 
 class Scene:
     """A session with one process."""
