@@ -31,6 +31,8 @@ class Naming:
     """Whether the process may be one that the same request has started before under this name."""
     auto_remove: bool = False
     """Whether it is in no list once it has ended."""
+    notify: str | None = None
+    """The URL that the place tells of its end."""
 
 
 UNNAMED = Naming()

@@ -213,6 +213,8 @@ class Embedded:
 
     async def start(self, spec: Spec, naming: Naming = UNNAMED) -> EmbeddedProcess:
         self._check_open()
+        if naming.notify is not None:
+            raise Unsupported("a webhook without a server")
         if naming.idempotent and (found := await self._same(spec, naming)) is not None:
             return found
         about = self._reserve(spec, naming)

@@ -222,6 +222,7 @@ class Host:
         arg0: str | None = None,
         idempotent: bool = False,
         auto_remove: bool = False,
+        notify: str | None = None,
         shell: bool = False,
         record: str | HostRecording | None = None,
     ) -> Handle:
@@ -254,12 +255,14 @@ class Host:
             arg0: What it sees as its own name, instead of ``argv[0]``.
             idempotent: Return what the same request has started before.  Needs ``name`` and ``keep``.
             auto_remove: List it no more once it has ended, and forget it soon.  Needs ``keep``.
+            notify: Have the server send its end to this URL, which its operator must have allowed.
             shell: Have the shell of the host, ``info.shell``, read ``argv``.
             record: Have the host record its terminal to this new file there, as asciicast.
 
         Raises:
             SpawnFailed: It could not be started; the error says what is at fault.
             NameTaken: A process with this name runs.
+            BadRequest: The server may not notify that URL.
             LimitReached: The host runs as many processes as it may.
         """
         options = Options(
@@ -285,6 +288,7 @@ class Host:
             arg0=arg0,
             idempotent=idempotent,
             auto_remove=auto_remove,
+            notify=notify,
             shell=shell,
             record=record,
         )

@@ -47,6 +47,7 @@ class Options(TypedDict, total=False):
     arg0: str | None
     idempotent: bool
     auto_remove: bool
+    notify: str | None
     shell: bool
     record: str | HostRecording | None
 
@@ -140,6 +141,7 @@ def naming_of(options: Options) -> Naming:
         retain=options.get("retain"),
         idempotent=options.get("idempotent", False),
         auto_remove=options.get("auto_remove", False),
+        notify=options.get("notify"),
     )
     if naming.idempotent and not (naming.name and naming.keep):
         raise ValueError("idempotent=True needs a name, and keep=True")

@@ -287,6 +287,11 @@ def configure_run(parser: Parser) -> None:
     parser.add_argument("-d", "--detach", action="store_true", help="start it, print its name and leave")
     parser.add_argument("--rm", action="store_true", help="remove it from all lists once it has ended")
     parser.add_argument(
+        "--notify",
+        metavar="URL",
+        help="have the server send its end there; the server's --webhook-allow must name that place",
+    )
+    parser.add_argument(
         "--replace", action="store_true", help="first end the process that runs under this --name"
     )
     parser.add_argument(
@@ -302,7 +307,7 @@ def configure_exec(parser: Parser) -> None:
     parser.description = (
         "Run a program as run does.  On a server it ends when this command ends, as with ssh."
     )
-    parser.set_defaults(detach=False, rm=False, replace=False, idempotent=False)
+    parser.set_defaults(detach=False, rm=False, replace=False, idempotent=False, notify=None)
     _configure(parser)
 
 

@@ -183,6 +183,7 @@ def _terms(arguments: argparse.Namespace) -> dict[str, Any]:
         "retain": arguments.retain,
         "idempotent": arguments.idempotent,
         "auto_remove": arguments.rm,
+        "notify": arguments.notify,
     }
     if arguments.record_on_host is not None:
         terms["record"] = HostRecording(arguments.record_on_host, arguments.record_input)

@@ -66,6 +66,7 @@ def start_params(
             keep=naming.keep,
             name=naming.name if "names" in features else None,
             auto_remove=naming.auto_remove,
+            notify_url=naming.notify,
             record=None if spec.record is None else _record(spec.record),
         )
     except ValueError as error:
@@ -103,6 +104,7 @@ def _extensions(spec: Spec, naming: Naming) -> Iterator[str]:
         "retainBytes": naming.retain is not None,
         "keep": naming.keep,
         "autoRemove": naming.auto_remove,
+        "notify": naming.notify is not None,
         "idempotentStart": naming.idempotent,
         "record": spec.record is not None,
     }

@@ -47,6 +47,7 @@ def test_without_options_nothing_is_asked_for() -> None:
         "retain": None,
         "idempotent": False,
         "auto_remove": False,
+        "notify": None,
     }
 
 
@@ -84,6 +85,7 @@ def test_every_option_has_its_place() -> None:
         "retain": 2048,
         "idempotent": False,
         "auto_remove": False,
+        "notify": None,
         "limits": Limits(memory=1 << 20, cpu=10.0, processes=3),
         "extra_env": {"A": "1"},
     }
