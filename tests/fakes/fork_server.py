@@ -49,6 +49,7 @@ AT_FORK, AT_TERMINAL = StartStage.FORK.value, StartStage.TERMINAL.value
 AT_DIRECTORY, AT_SEARCH = StartStage.DIRECTORY.value, StartStage.SEARCH.value
 AT_PROGRAM, AT_LIMIT = StartStage.PROGRAM.value, StartStage.LIMIT.value
 AT_GROUP, AT_NO_GROUP = StartStage.GROUP.value, StartStage.NO_GROUP.value
+AT_USER = StartStage.USER.value
 AT_SANDBOX, AT_HIDDEN = StartStage.SANDBOX.value, StartStage.HIDDEN.value
 
 
@@ -90,14 +91,15 @@ def order(
     size: int = 0,
     sandbox: Sequence[int] = (0, 0, 0),
     hold: int = 0,
+    user: int = 0,
     key: int = 0,
 ) -> bytes:
     """The head of an order.
 
     The counts are of arguments, variables, limits and groups; those of a sandbox
-    of the bytes of its filter, of masks and of rules.
+    of the bytes of its filter, of masks and of rules.  ``user`` is how many numbers name one.
     """
-    return ORDER.pack(what, flags, *counts, size, *sandbox, hold, 0, key)
+    return ORDER.pack(what, flags, *counts, size, *sandbox, hold, user, key)
 
 
 def sh(script: str) -> tuple[str, str, str]:

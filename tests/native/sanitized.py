@@ -34,7 +34,7 @@ OPTIONS = Path(__file__).with_name("sanitized.c")
 SAMPLE = (
     *(
         f"tests/unit/host/test_fork_server{part}.py"
-        for part in ("", "_trees", "_sandbox", "_bubblewrap", "_masks", "_witness")
+        for part in ("", "_trees", "_sandbox", "_bubblewrap", "_masks", "_witness", "_user")
     ),
     "tests/unit/host/test_shim_holding.py",
     "tests/unit/host/test_keeper.py",

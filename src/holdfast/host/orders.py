@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from .sandbox.confinement import Confinement
 
 
-VERSION = 4
+VERSION = 5
 """Of these messages; the first byte that a fork server sends.
 
 A program that was compiled from another version would take one path for another, and write to it.
@@ -137,14 +137,15 @@ ORDER_FIELDS = (
     ("masks", "I", "directories that exist only for the sandbox to mount on"),
     ("rules", "I", "rules of the sandbox, for the witness"),
     ("hold", "I", "places of the descriptors to hold, a bit each"),
-    ("spare_word", "I", ""),
+    ("user", "I", "how many numbers name the user; 0: the shim's own"),
     ("key", "Q", "a number never used twice; 0: the command ends with the server"),
 )
 """The head of an order.
 
-With START there follow the limits, the filter, and texts that each end with a NUL: the
-directory of the command, its control groups, its program, where to search for that,
-bubblewrap, masks, rules, arguments, variables.  The descriptors are the standard files,
+With START there follow the limits, the numbers of the user, the filter, and texts that
+each end with a NUL: the directory of the command, its control groups, its program,
+where to search for that, bubblewrap, masks, rules, arguments, variables.  A user is a
+uid, a gid and those of the supplementary groups, of 32 bits each.  The descriptors are the standard files,
 what the sandbox needs, what is to be held in the sequence of the places, the file.
 """
 
@@ -184,6 +185,8 @@ class StartStage(Enum):
     """The program is there, but cannot be seen from within the sandbox."""
     NO_GROUP = 10
     """What the order names as a control group is none."""
+    USER = 11
+    """The user cannot be changed."""
 
 
 REPORT_FIELDS = (
@@ -305,6 +308,8 @@ class StartOrder:
     """Directories of control groups that the command enters."""
     confinement: Confinement | None = None
     """What keeps the command in its sandbox, if it runs in one."""
+    user: Sequence[int] = ()
+    """The uid, the gid and the supplementary groups that the command gets; empty for the server's own."""
     key: int = 0
     """A number that no other command has; with 0 the command ends when the server dies."""
 
@@ -326,6 +331,8 @@ class StartOrder:
             flags |= StartFlag.SEARCH
             texts.append(self.path)
         body = b"".join(_LIMIT.pack(*limit) for limit in self.limits)
+        if self.user:
+            body += struct.pack(f"{len(self.user)}I", *self.user)
         sandbox = 0, 0, 0
         if self.confinement is not None:
             flags |= _sandbox_flags(self.confinement)
@@ -342,7 +349,8 @@ class StartOrder:
         if len(body) > INLINE_MOST:
             flags |= StartFlag.IN_FILE
         counts = len(self.argv), len(self.env), len(self.limits), len(self.groups)
-        return _ORDER.pack(OrderKind.START, flags, *counts, len(body), *sandbox, hold, 0, self.key), body
+        users = len(self.user)
+        return _ORDER.pack(OrderKind.START, flags, *counts, len(body), *sandbox, hold, users, self.key), body
 
 
 def _sandbox_flags(confinement: Confinement) -> int:

@@ -31,7 +31,7 @@ PLAIN = StartOrder(cwd=b"/", program=b"/p", argv=[b"p"], env=[])
 NONE = 0, 0, 0
 """The numbers of a sandbox: bytes of the filter, masks, rules."""
 UNKEYED = 0, 0, 0
-"""No place, nothing, and no key."""
+"""No place, no other user, and no key."""
 
 
 # Orders.
@@ -116,6 +116,22 @@ def test_an_order_is_a_head_and_texts_that_each_end_with_a_nul(
     head, rest = order.encode()
 
     assert (ORDER.unpack(head), rest) == ((START, flags, *counts, len(body), *sandbox, *UNKEYED), body)
+
+
+def test_the_numbers_of_a_user_come_behind_the_limits() -> None:
+    order = StartOrder(
+        cwd=b"/",
+        program=b"/p",
+        argv=[b"p"],
+        env=[],
+        limits=[(resource.RLIMIT_CPU, 1, 3)],
+        user=(2**32 - 2, 5, 7),
+    )
+    body = struct.pack("=3Q3I", 0, 1, 3, 2**32 - 2, 5, 7) + b"/\0/p\0p\0"
+
+    head, rest = order.encode()
+
+    assert (ORDER.unpack(head), rest) == ((START, 0, 1, 0, 1, 0, len(body), *NONE, 0, 3, 0), body)
 
 
 def of_size(size: int) -> StartOrder:

@@ -9,7 +9,7 @@
 
 /* Of these messages; the first byte that a fork server sends. A program that was compiled from another version would
  * take one path for another, and write to it. */
-enum { MESSAGES_VERSION = 4 };
+enum { MESSAGES_VERSION = 5 };
 
 /* Bytes behind the head of an order; what is longer comes in a file of its own. */
 enum { INLINE_MOST = 65536 };
@@ -151,12 +151,15 @@ enum start_stage {
     STAGE_HIDDEN = 9,
     /* What the order names as a control group is none. */
     STAGE_NO_GROUP = 10,
+    /* The user cannot be changed. */
+    STAGE_USER = 11,
 };
 
-/* The head of an order. With START there follow the limits, the filter, and texts that each end with a NUL: the
- * directory of the command, its control groups, its program, where to search for that, bubblewrap, masks, rules,
- * arguments, variables. The descriptors are the standard files, what the sandbox needs, what is to be held in the
- * sequence of the places, the file. */
+/* The head of an order. With START there follow the limits, the numbers of the user, the filter, and texts that each
+ * end with a NUL: the directory of the command, its control groups, its program, where to search for that,
+ * bubblewrap, masks, rules, arguments, variables. A user is a uid, a gid and those of the supplementary groups, of
+ * 32 bits each. The descriptors are the standard files, what the sandbox needs, what is to be held in the sequence
+ * of the places, the file. */
 struct order {
     uint32_t kind; /* OrderKind */
     uint32_t flags; /* of the kind, or the number of a signal */
@@ -169,7 +172,7 @@ struct order {
     uint32_t masks; /* directories that exist only for the sandbox to mount on */
     uint32_t rules; /* rules of the sandbox, for the witness */
     uint32_t hold; /* places of the descriptors to hold, a bit each */
-    uint32_t spare_word;
+    uint32_t user; /* how many numbers name the user; 0: the shim's own */
     uint64_t key; /* a number never used twice; 0: the command ends with the server */
 };
 _Static_assert(sizeof(struct order) == 56, "it is laid out as in Python");

@@ -4,6 +4,7 @@
 #include "spawn.h"
 #include "bubblewrap.h"
 #include "system.h"
+#include "user.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -12,6 +13,7 @@
 #include <stdio.h>
 #include <string.h>
 #include <sys/ioctl.h>
+#include <sys/prctl.h>
 #include <sys/stat.h>
 #include <sys/vfs.h>
 #include <unistd.h>
@@ -113,6 +115,21 @@ static void enter_groups(const struct program *p, struct failure *failure)
 
 /* ---- The child. */
 
+static void limit(const struct program *p, struct failure *failure)
+{
+    if (set_limits(p->limits, p->limit_count) < 0)
+        fail(failure, STAGE_LIMIT);
+}
+
+/* Becomes the user of the program.  From here on all is done by that user's rights: it enters the directory, looks for
+ * the program and runs it.  Limits come before: some of them only root may raise again. */
+static void change_user(const struct program *p, struct failure *failure)
+{
+    limit(p, failure);
+    if (user_become(p->user, p->user_ids) < 0)
+        fail(failure, STAGE_USER);
+}
+
 /* In the child, which shares our memory until the program runs. */
 static _Noreturn void become(const struct program *p, struct failure *failure)
 {
@@ -126,6 +143,8 @@ static _Noreturn void become(const struct program *p, struct failure *failure)
             fail(failure, STAGE_FORK);
     if (p->terminal && ioctl(0, TIOCSCTTY, 0) < 0)
         fail(failure, STAGE_TERMINAL);
+    if (p->user_ids)
+        change_user(p, failure);
     if (chdir(p->cwd) < 0)
         fail(failure, STAGE_DIRECTORY);
     const char *program = p->name;
@@ -144,17 +163,30 @@ static _Noreturn void become(const struct program *p, struct failure *failure)
     if (p->confined && confine(&p->confinement) < 0)
         fail(failure, STAGE_SANDBOX);
     /* Last: they are about the command, and not about the descriptors that its sandbox takes to be made. */
-    if (set_limits(p->limits, p->limit_count) < 0)
-        fail(failure, STAGE_LIMIT);
+    if (!p->user_ids)
+        limit(p, failure);
     execve(program, p->argv, p->env);
     fail(failure, p->confined && (errno == EACCES || errno == ENOENT) ? STAGE_HIDDEN : STAGE_PROGRAM);
 }
 
 /* On its own, because a child that shares our memory must not spoil anybody's variables. */
-__attribute__((noinline)) pid_t spawn(const struct program *program, struct failure *failure)
+static __attribute__((noinline)) pid_t make_child(const struct program *program, struct failure *failure)
 {
     pid_t pid = vfork();
     if (pid == 0)
         become(program, failure);
+    return pid;
+}
+
+/* While a child of another user shares our memory, the kernel keeps it from everybody of that user.  It does so by a
+ * mark of the memory, which is ours alone again afterwards. */
+pid_t spawn(const struct program *program, struct failure *failure)
+{
+    int dumpable = program->user_ids ? prctl(PR_GET_DUMPABLE) : 0;
+    pid_t pid = make_child(program, failure);
+    int error = errno;
+    if (dumpable)
+        prctl(PR_SET_DUMPABLE, dumpable);
+    errno = error;
     return pid;
 }

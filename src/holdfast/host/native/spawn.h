@@ -20,6 +20,8 @@ struct program {
     char **argv, **env;
     const struct limit *limits;
     uint32_t limit_count;
+    const uint32_t *user;          /* The user that it becomes, as `user_become` takes it; */
+    uint32_t user_ids;             /* how many numbers that are: 0 for our own user. */
     int files[STANDARD_FILES];
     int terminal;                  /* Whether the files are the terminal of its session. */
     int confined;                  /* Whether it runs in a sandbox. */

@@ -4,6 +4,7 @@
 #include "shim.h"
 #include "spawn.h"
 #include "system.h"
+#include "user.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -66,14 +67,25 @@ static void read_sandbox(struct cursor *cursor, const struct order *order, struc
     sandbox_take_masks(sandbox, masks, order->masks);
 }
 
+/* Whether it names our own user, or another one, who is never put into a sandbox: a witness would act for that user with
+ * our rights. */
+static int is_user(const struct order *order)
+{
+    if (!order->user)
+        return 1;
+    return order->user >= USER_IDS_LEAST && order->user <= USER_IDS_MOST && !(order->flags & START_CONFINED);
+}
+
 static void read_program(const struct order *order, char *body, struct program *p, struct sandbox *sandbox)
 {
     uint64_t limits = (uint64_t)order->limits * sizeof(struct limit);
-    if (limits + order->filter > order->size)
+    uint64_t user = (uint64_t)order->user * sizeof *p->user, before = limits + user;
+    if (before + order->filter > order->size || !is_user(order))
         _exit(EXIT_BROKEN);
-    struct cursor cursor = {body + limits + order->filter, body + order->size};
+    struct cursor cursor = {body + before + order->filter, body + order->size};
     p->limits = (const struct limit *)body, p->limit_count = order->limits;
-    p->confinement = (struct confinement){body + limits, order->filter, -1, -1, 0};
+    p->user = (const uint32_t *)(body + limits), p->user_ids = order->user;
+    p->confinement = (struct confinement){body + before, order->filter, -1, -1, 0};
     p->cwd = next_text(&cursor);
     p->groups = cursor.at, p->group_count = order->groups;
     skip_texts(&cursor, order->groups);
