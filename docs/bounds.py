@@ -40,6 +40,7 @@ BOUNDS = {
     "engine.stdin_chunks": Bound("The write waits for its answer."),
     "engine.stdin_bytes": Bound("The write waits for its answer."),
     "engine.stop_seconds": Bound("The server ends all the same."),
+    "engine.user_seconds": Bound("The start is refused: [UserRefused](errors.md)."),
     "engine.write_ids": Bound(_AGAIN),
     "engine.write_id_bytes": Bound(_AGAIN),
     "environment.variables": Bound(_ERROR, counted=True),

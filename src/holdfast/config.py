@@ -48,6 +48,9 @@ class EngineLimits:
     stop_seconds: float = 5.0
     """How long a stop waits for killed processes; one stuck in the kernel is left behind."""
 
+    user_seconds: float = 5.0
+    """How long the host's user database may take; behind it may be a network that hangs."""
+
     write_ids: int = 4096
     """Accepted write identifiers remembered per process, so that a retry is not written twice."""
 

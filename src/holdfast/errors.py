@@ -19,7 +19,10 @@ from .faults import HeaderFault as HeaderFault
 from .faults import HttpFault as HttpFault
 from .faults import LinkFault as LinkFault
 from .faults import ProgramSearch as ProgramSearch
+from .faults import UserFault as UserFault
 from .wording import counted
+
+# house: long because all errors that cross a layer are one tree, and are read together
 
 
 class HoldfastError(Exception):
@@ -74,6 +77,20 @@ class SandboxUnavailable(_Reasoned, Refused):
         return f"the sandbox cannot be kept on this host: {self.reason}"
 
 
+class UserRefused(Refused):
+    """Nothing can be started as that user; nothing is ever started as another one instead."""
+
+    def __init__(self, user: str, fault: UserFault, reason: str) -> None:
+        super().__init__(user, fault, reason)
+        self.user = user
+        """As the request has it."""
+        self.fault = fault
+        self.reason = reason
+
+    def __str__(self) -> str:
+        return f"cannot start anything as user {self.user!r}: {self.reason}"
+
+
 class OutOfTurn(_Reasoned, Refused):
     """A request the state of the conversation does not allow yet, or any more."""
 
@@ -91,7 +108,7 @@ class Forbidden(Refused):
     def __init__(self, what: str, subject: str) -> None:
         super().__init__(what, subject)
         self.what = what
-        """``method``, ``directory``, ``path`` or ``variable``."""
+        """``method``, ``directory``, ``path``, ``user`` or ``variable``."""
         self.subject = subject
 
     def __str__(self) -> str:

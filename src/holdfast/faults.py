@@ -24,6 +24,8 @@ class Fault(Enum):
     """An argument or variable that cannot be handed to any program."""
     SYSTEM = "system"
     """The host: out of processes, memory, descriptors or terminals."""
+    USER = "user"
+    """The user: the system would not change to it."""
     SANDBOX = "sandbox"
     """The sandbox: it could not be made, or the program is not to be seen in it."""
 
@@ -34,6 +36,21 @@ class ProgramSearch:
 
     path: str | None
     """The child's PATH; None if it has none."""
+
+
+class UserFault(Enum):
+    """Why nothing is started as a user, so that a client need not guess."""
+
+    MALFORMED = "malformed"
+    """No user can be called that."""
+    UNKNOWN = "unknown"
+    """The host has no such user."""
+    NOT_ROOT = "notRoot"
+    """The server may not become another user."""
+    LOOKUP = "lookup"
+    """The user database of the host cannot be asked, or does not answer in time."""
+    SANDBOX = "sandbox"
+    """There is a sandbox as well, and no other user is put into one."""
 
 
 class HeaderFault(Enum):

@@ -10,6 +10,7 @@ from . import old_names
 from .cursors import CursorShape
 from .recordings import HostRecording
 from .sandbox import NO_SANDBOXES, Denial, Guarantees, Sandbox
+from .users import User
 from .value import record, value
 from .wording import words_of_end
 
@@ -112,7 +113,7 @@ PLAIN = ProcessTerms()
 
 @value
 class Spec:
-    """A program to start: arguments, directory, variables, terminal, terms, sandbox.
+    """A program to start: arguments, directory, variables, terminal, terms, sandbox, user.
 
     Text stands for bytes as in Python's ``os``: UTF-8, and lone surrogates for bytes that are not UTF-8.
     """
@@ -133,7 +134,9 @@ class Spec:
     """What the child sees as its own name; the program that runs stays ``argv[0]``."""
     terms: ProcessTerms = PLAIN
     sandbox: Sandbox | None = None
-    """What the child may do; without one, all that the server's user may."""
+    """What the child may do; without one, all that its user may."""
+    user: User | None = None
+    """Whose process it becomes; by default one of the server's own user."""
     variables: tuple[str, ...] | None = None
     """Patterns of the variables it may inherit; None for all that its policy gives it."""
     name: str = ""

@@ -27,6 +27,8 @@ class Grant:
     """Connections at once."""
     sessions: int | None = None
     """Sessions at once, attached or not."""
+    users: tuple[str, ...] = ()
+    """Patterns of the users that processes may be started as, beside that of the server: by default none."""
 
     def allows_method(self, name: str) -> bool:
         return self.methods is None or matches(name, self.methods)
@@ -64,6 +66,13 @@ class Principal:
     grant: Grant = EVERYTHING
     asked: bool = True
     """Whether it had to show a token.  No token names those who had not, not even one without a name."""
+
+    def allows_user(self, name: str) -> bool:
+        """Whether it may start processes as this user; its server's own is allowed to everybody.
+
+        Whoever needs no token is the operator, or somebody whom the operator lets do everything.
+        """
+        return not self.asked or matches(name, self.grant.users)
 
     @property
     def identity(self) -> Identity:

@@ -100,6 +100,7 @@ ELSEWHERE = {
     "engine.arena_bytes": "tests/unit/host/test_arena.py",
     "engine.stdin_bytes": "tests/unit/engine/test_stdin.py",
     "engine.stop_seconds": "tests/unit/engine/test_local.py",
+    "engine.user_seconds": "tests/unit/engine/test_users.py",
     "sandbox.lookup_seconds": "tests/unit/host/sandbox/test_rules_search.py",
     "sandbox.lookup_threads": "tests/unit/engine/test_local_sandbox.py",
     "sandbox.trial_seconds": "tests/unit/cli/test_serve.py",

@@ -52,12 +52,18 @@ from holdfast.errors import (
     UnknownMethod,
     UnknownProcess,
     Unsupported,
+    UserFault,
+    UserRefused,
 )
 
 SENTENCES = [
     (BadRequest("argv must not be empty", field="argv"), "argv must not be empty"),
     (Unsupported("`sandbox`"), "`sandbox` is not supported by this server"),
     (SandboxUnavailable("no kernel"), "the sandbox cannot be kept on this host: no kernel"),
+    (
+        UserRefused("bob", UserFault.UNKNOWN, "there is none"),
+        "cannot start anything as user 'bob': there is none",
+    ),
     (OutOfTurn("not yet"), "not yet"),
     (UnknownMethod("x/y"), "unknown method 'x/y'"),
     (RequestCancelled(), "the request was cancelled"),
@@ -122,6 +128,7 @@ def test_every_error_has_its_sentence_here() -> None:
         BadRequest("x"),
         Unsupported("x"),
         SandboxUnavailable("x"),
+        UserRefused("x", UserFault.NOT_ROOT, "x"),
         OutOfTurn("x"),
         RequestCancelled(),
         Forbidden("path", "/x"),

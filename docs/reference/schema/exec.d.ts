@@ -47,10 +47,6 @@ export interface Calls {
   "process/signal": { params: SignalParams; result: Nothing };
   /** End a process and everything it has started, or give up starting it. */
   "process/terminate": { params: TerminateParams; result: TerminateResult };
-  /** Have this connection told of all processes of its principal: start, wait for input, end. */
-  "events/subscribe": { params: SubscribeParams; result: SubscribeResult };
-  /** Have this connection told no more events; has no effect if it was told none. */
-  "events/unsubscribe": { params: UnsubscribeParams; result: Nothing };
   /** Read a regular file. */
   "fs/readFile": { params: ReadFileParams; result: ReadFileResult };
   /** Make a file of these bytes, or put them into the one that is there, in place. */
@@ -103,8 +99,6 @@ export interface ServerNotifications {
   "process/exited": ProcessExited;
   /** A process has ended and so has its output: nothing follows. */
   "process/closed": ProcessClosed;
-  /** Something has happened to a process of the client's principal, or events were left out. */
-  "events/event": EventNotice;
   /** A path of `fs/watchMissing` has appeared or gone. Sent once per watch. */
   "fs/missingChanged": MissingChanged;
   /** Bytes of a streamed body, or its end. */
@@ -216,8 +210,8 @@ export interface StartParams {
   name?: string | null;
   /** With `keep`: list it no more once its output has ended, and forget it 30 seconds later. Default: `false`. */
   autoRemove?: boolean;
-  /** Send its end to this URL, which the operator of the server must have allowed. */
-  notifyUrl?: string | null;
+  /** Start it as this user of the host: a name, `UID` or `UID:GID`. HOME, USER, LOGNAME and SHELL are that user's, unless the request sets them. */
+  user?: string | null;
 }
 
 /** Labels that the client's own records use; we only check them. */
@@ -506,10 +500,6 @@ export interface TerminateParams {
   /** SIGTERM first, and the end so much later. If given, what an exited one left behind is ended too. */
   graceMs?: number | null;
 }
-
-export interface SubscribeParams {}
-
-export interface UnsubscribeParams {}
 
 export interface ReadFileParams {
   path: string;
@@ -1024,11 +1014,6 @@ export interface TerminateResult {
   treeExact: boolean;
 }
 
-export interface SubscribeResult {
-  /** The number of the first event that is told. */
-  nextSeq: number;
-}
-
 export interface ReadFileResult {
   /** The bytes, in base64. */
   dataBase64: string;
@@ -1162,37 +1147,6 @@ export interface ProcessClosed {
   processId: string;
   seq: number;
 }
-
-/** Something has happened to a process of the client's principal, or events were left out. */
-export interface EventNotice {
-  /** Counts the events of the principal; of a `gap`, the last one that was left out. */
-  seq: number;
-  kind: EventKind;
-  /** When it was noticed, in milliseconds since 1970. */
-  atMs: number;
-  /** Absent for a `gap`. */
-  processId?: string;
-  /** What people call the process, if it was given a name. */
-  name?: string;
-  pid?: number;
-  /** Told of a start: cut as in `process/list`. */
-  argv?: string[];
-  /** Told of a start. */
-  tty?: boolean;
-  /** Told of a start: whether it belongs to no client. */
-  kept?: boolean;
-  /** Told of an exit: 128 + n after death by signal n. */
-  exitCode?: number;
-  /** Told of an exit. */
-  outcome?: Outcome;
-  /** Told of an exit, if it is known. */
-  usage?: Usage;
-  /** Told of a `gap`: how many events were left out. */
-  lost?: number;
-}
-
-/** What has happened. */
-export type EventKind = "started" | "waiting" | "resumed" | "exited" | "forgotten" | "gap";
 
 /** A path of `fs/watchMissing` has appeared or gone. Sent once per watch. */
 export interface MissingChanged {

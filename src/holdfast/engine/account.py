@@ -114,6 +114,8 @@ class AccountBackend:
         self._account.pending += 1
         try:
             await self._check_directory(spec.cwd)
+            if spec.user is not None:
+                await self._check_user(spec.user.name)
             entry = None if self._audit is None else self._audit.start(self._principal, self._peer, spec)
             process = await self._begin(replace(spec, variables=self._grant.variables), entry)
         finally:
@@ -162,6 +164,11 @@ class AccountBackend:
             allowed = Grant(roots=tuple(real)).allows_path(place)
         if not allowed:
             raise Forbidden("directory", cwd)
+
+    async def _check_user(self, name: str) -> None:
+        """Refuse a user before the host is asked of it: who may not be that user learns nothing."""
+        if not self._principal.allows_user(name) and not await self._engine.users.is_own(name):
+            raise Forbidden("user", name)
 
     # Implements ``life.Owner``.
 

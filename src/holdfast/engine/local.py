@@ -41,6 +41,7 @@ if TYPE_CHECKING:
     from .files import LocalFiles
     from .http import HostHttp
     from .recording import TerminalRecording
+    from .users import Users
 
 
 class LocalBackend:
@@ -88,6 +89,7 @@ class LocalBackend:
         if self._own_poller:
             self._poller.attach(loop)
         self._looks = Looks(loop)
+        self._users: Users | None = None
         self._parts = EngineParts(loop, self._poller, self._looks, self._limits, screens)
         self._budget = Budget(self._limits.retained_bytes, PIECE)
         self._pending: set[PendingStart] = set()
@@ -162,6 +164,14 @@ class LocalBackend:
             self._http = HostHttp(own_environment(), self._loop, self._http_limits)
         return self._http
 
+    @property
+    def users(self) -> Users:
+        if self._users is None:
+            from .users import Users
+
+            self._users = Users(self._loop, self._limits.user_seconds)
+        return self._users
+
     def check(self, spec: Spec) -> None:
         """Raise ``LimitReached`` if it gives more to its process than a request may."""
         limits = self._limits
@@ -217,6 +227,9 @@ class LocalBackend:
         Its variables have been checked.  ``audit`` is its name in the audit log.
         """
         self._check_room()
+        if spec.user is not None:
+            spec = await self.users.settle(spec)
+            self._check_room()
         if spec.env_policy is not None and self._children.effort(spec) > environ.AT_ONCE:
             spec = await self.files.workers.run(partial(self._children.settle, spec))
             self._check_room()
@@ -352,6 +365,8 @@ class LocalBackend:
         self._looks.close()
         if self._files is not None:
             self._files.close()
+        if self._users is not None:
+            self._users.close()
         if self._http is not None:
             await self._http.aclose()
         if self._own_poller:

@@ -14,10 +14,11 @@ from collections.abc import Mapping
 from functools import cache, partial
 from typing import TYPE_CHECKING
 
-from holdfast.errors import Fault, HostUnfit, ProgramSearch, SpawnFailed
+from holdfast.errors import Fault, HostUnfit, ProgramSearch, SpawnFailed, UserFault, UserRefused
 from holdfast.model import UNLIMITED, Limits, Size, Spec, Stream, to_bytes
 from holdfast.reports import NO_LIMITS, EnforcedLimits, News, Report
 from holdfast.sandbox import Guarantees
+from holdfast.users import User
 from holdfast.value import replace
 
 from .child import ShimChild
@@ -279,8 +280,17 @@ def _order(
         limits=() if spec.terms.limits is UNLIMITED else resource_limits(spec.terms.limits),
         groups=[] if group is None else group.directories(),
         confinement=confinement,
+        user=() if spec.user is None else _user(spec.user),
     )
     return order, stdin, outputs
+
+
+def _user(user: User) -> tuple[int, ...]:
+    """Return the numbers of a user for the order; none for the server's own."""
+    found = user.credentials
+    if found is None:
+        raise UserRefused(user.name, UserFault.LOOKUP, "the host was not asked of it")
+    return () if found.own else (found.uid, found.gid, *found.groups)
 
 
 def _search_path(spec: Spec, env: Mapping[str, str]) -> bytes | None:
@@ -397,6 +407,8 @@ def diagnosis(spec: Spec, path: str | None, report: Report, said: str = "") -> S
             fault = Fault.SYSTEM
         case StartStage.LIMIT:
             fault, subject = Fault.ARGUMENT, "limits"
+        case StartStage.USER:
+            fault, subject = Fault.USER, "" if spec.user is None else spec.user.name
         case StartStage.SEARCH:
             search = ProgramSearch(path)
     if number in _SYSTEM:
@@ -418,10 +430,13 @@ def failed(
     spec: Spec, fault: Fault, subject: str, number: int, *, search: ProgramSearch | None = None
 ) -> SpawnFailed:
     """Return the error with the number and the words of the system."""
+    reason = os.strerror(number)
+    if spec.user is not None and number == errno.EACCES:
+        reason += f" for user {spec.user.name!r}"  # The server may well do what its child may not.
     return SpawnFailed(
         fault,
         subject,
-        os.strerror(number),
+        reason,
         number=number,
         terminal=spec.terminal is not None,
         search=search,

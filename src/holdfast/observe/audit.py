@@ -108,6 +108,7 @@ class AuditLog:
             "cwd": self.shown(spec.cwd),
             "env": self._variables(spec),
             "inherit": None if spec.env_policy is None else spec.env_policy.inherit.value,
+            "user": None if spec.user is None else self.shown(spec.user.name),
             "tty": spec.terminal is not None,
             "sandboxed": spec.sandbox is not None,
         }

@@ -89,6 +89,7 @@ _FACTS: dict[type[e.HoldfastError], tuple[_Fact, ...]] = {
     e.BadRequest: (_REASON, _FIELD),
     e.Unsupported: (_Fact("feature"),),
     e.SandboxUnavailable: (_REASON,),
+    e.UserRefused: (_Fact("user"), _Fact("fault", e.UserFault), _REASON),
     e.OutOfTurn: (_REASON,),
     e.RequestCancelled: (),
     e.Forbidden: (_Fact("what", wire="forbidden"), _SUBJECT),

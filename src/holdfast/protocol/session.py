@@ -54,6 +54,7 @@ FEATURES = [
     "tree",
     "truncateOutput",
     "usage",
+    "user",
     "wait",
     "waitFor",
     "window",

@@ -196,6 +196,9 @@ class StartParams(Params):
     """Write what the terminal shows to a file of the server's host.  Needs ``tty``."""
     notify_url: str | None = None
     """Send its end to this URL, which the operator of the server must have allowed."""
+    user: str | None = None
+    """Start it as this user of the host: a name, ``UID`` or ``UID:GID``.  HOME, USER, LOGNAME and SHELL are
+    that user's, unless the request sets them."""
 
     def __post_init__(self) -> None:
         within_u64(

@@ -51,6 +51,8 @@ from holdfast.errors import (
     UnknownMethod,
     UnknownProcess,
     Unsupported,
+    UserFault,
+    UserRefused,
 )
 from holdfast.wire.jsonrpc import ErrorBody
 
@@ -91,6 +93,7 @@ def examples() -> Iterator[tuple[HoldfastError, str]]:
         yield SpawnFailed(Fault.SYSTEM, text, text), "process/start"
         yield LimitReached(text, 7), "process/start"
         yield Forbidden("directory", text), "process/start"
+        yield UserRefused(text, UserFault.UNKNOWN, f"reason {text}"), "process/start"
         yield HttpFailed(HttpFault.SENDING, text, f"why {text}"), "http/request"
         yield HttpFailed(HttpFault.TIMEOUT, text, "timed out"), "http/request"
         yield HttpFailed(HttpFault.SCHEME, text, "why"), "http/request"

@@ -12,6 +12,8 @@ from holdfast.host.orders import StartStage
 from holdfast.host.spawn import diagnosis, failed, refusal
 from holdfast.model import Size
 from holdfast.reports import LOST, News, Report
+from holdfast.users import User
+from holdfast.value import replace
 from tests.fakes.process import TERMINAL, command
 
 BOTH = pytest.mark.parametrize("terminal", [None, TERMINAL], ids=["pipe", "pty"])
@@ -21,6 +23,7 @@ SEARCHED = (Fault.PROGRAM, "tool", ProgramSearch("/a:/b"))
 DIRECTORY = (Fault.DIRECTORY, "/there", None)
 LIMITS = (Fault.ARGUMENT, "limits", None)
 SYSTEM = (Fault.SYSTEM, "tool", None)
+USER = (Fault.USER, "bob", None)
 TOO_LONG = (Fault.ARGUMENT, "argv and env", None)
 
 Facts = tuple[Fault, str, ProgramSearch | None]
@@ -49,13 +52,18 @@ SCARCE = (errno.EAGAIN, errno.ENOMEM, errno.EMFILE, errno.ENFILE, errno.ENOSPC)
         (StartStage.TERMINAL, errno.ENOENT, SYSTEM),
         (StartStage.GROUP, errno.ENOENT, SYSTEM),
         (StartStage.GROUP, errno.EBUSY, SYSTEM),
+        (StartStage.USER, errno.EPERM, USER),
+        (StartStage.USER, errno.EINVAL, USER),
     ],
 )
 def test_a_stage_and_a_number_name_what_is_at_fault(
     stage: StartStage, number: int, facts: Facts, terminal: Size | None
 ) -> None:
     """The system has one number for a missing program and a missing directory; a client must not guess."""
-    spec = command("tool", cwd="/there", terminal=terminal)
+    spec = replace(
+        command("tool", cwd="/there", terminal=terminal),
+        user=User("bob") if stage is StartStage.USER else None,
+    )
 
     error = diagnosis(spec, "/a:/b", Report(News.FAILED, number, stage.value))
 

@@ -81,6 +81,7 @@ def test_a_process_from_its_start_to_its_end(scene: Scene) -> None:
         "cwd": "/srv",
         "env": ["A", "B"],
         "inherit": None,
+        "user": None,
         "tty": False,
         "sandboxed": False,
     }

@@ -153,6 +153,7 @@ def test_a_start_is_read_with_all_its_extensions() -> None:
         "idempotent": True,
         "window": 4096,
         "keep": True,
+        "user": "1000:1000",
     }
 
     assert decode_start({**START, **extended}).params == StartParams(
@@ -173,6 +174,7 @@ def test_a_start_is_read_with_all_its_extensions() -> None:
         idempotent=True,
         window=4096,
         keep=True,
+        user="1000:1000",
     )
 
 

@@ -44,6 +44,7 @@ from holdfast.errors import (
     UnknownMethod,
     UnknownProcess,
     Unsupported,
+    UserRefused,
 )
 from holdfast.protocol.errors import data_of
 from holdfast.protocol.shapes import Undecodable
@@ -105,6 +106,8 @@ def _code_and_text(error: HoldfastError, methods: Iterable[str]) -> tuple[int, s
         case Failed():
             return INTERNAL_ERROR, str(error)
         case Declined() | Unsupported() | OutOfTurn() | SandboxUnavailable() | RequestCancelled():
+            return INVALID_REQUEST, str(error)
+        case UserRefused():
             return INVALID_REQUEST, str(error)
         # The methods put these into the words of their family; what they missed is still no riddle.
         case NameTaken() | NameAmbiguous() | UnknownProcess() | StillStarting() | StillRunning():

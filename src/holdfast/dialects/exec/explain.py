@@ -49,7 +49,7 @@ def _code_and_text(error: e.HoldfastError) -> tuple[int, str]:
             return INVALID_PARAMS, _header_text(error)
         case e.HttpFailed():
             return INTERNAL_ERROR, http_text(error)
-        case Undecodable() | e.BadRequest() | e.Unsupported() | e.SandboxUnavailable():
+        case Undecodable() | e.BadRequest() | e.Unsupported() | e.SandboxUnavailable() | e.UserRefused():
             return INVALID_PARAMS, str(error)
         case e.OutOfTurn() | e.NoTerminal() | e.RequestCancelled():
             return INVALID_REQUEST, str(error)

@@ -29,6 +29,7 @@ from holdfast.protocol.start import (
     TerminalSize,
 )
 from holdfast.tracing import LONGEST, PREPARE_SNAPSHOT, span
+from holdfast.users import User
 from holdfast.value import replace
 from holdfast.webhooks import refused
 
@@ -129,7 +130,7 @@ def _preparing(
     # Variables that a token does not allow may come from a profile, and from nowhere else.
     if shells is None or talk.client.principal.grant.variables is not None:
         return None
-    conditions = asked, params.cwd, params.env_policy, params.sandbox
+    conditions = asked, params.cwd, params.env_policy, params.sandbox, params.user
     key = hashlib.blake2b(_encode(conditions), digest_size=16).digest()
 
     async def prepare(spec: Spec) -> Spec:
@@ -280,6 +281,7 @@ def _spec(params: StartParams, cwd: paths.PathUri, limits: SandboxLimits) -> Spe
         terms=_terms(params),
         sandbox=sandbox_of(params.sandbox, cwd.path, limits),
         name=params.process_id,
+        user=None if params.user is None else User(params.user),
     )
 
 

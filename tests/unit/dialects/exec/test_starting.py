@@ -20,6 +20,7 @@ from holdfast.errors import (
     Unsupported,
 )
 from holdfast.model import PLAIN, EnvironmentPolicy, Inherit, Limits, ProcessTerms, Size, Spec
+from holdfast.users import User
 from tests.fakes.dialects import FakeProcess
 from tests.fakes.exec_talk import START, ready
 
@@ -62,6 +63,12 @@ async def test_a_start_in_a_terminal_has_the_size_of_the_reference() -> None:
     assert scene.backend.specs == [
         Spec(argv=["x"], cwd="/tmp", env={"A": "1"}, terminal=Size(24, 80), name="p")
     ]
+
+
+async def test_the_user_is_handed_on_as_it_is_spelled() -> None:
+    """The host finds out who that is, and whether there is one."""
+    assert (await spec_of(user="1000:1000")).user == User("1000:1000")
+    assert (await spec_of(user=None)).user is None
 
 
 # What may end it.

@@ -102,6 +102,7 @@ OTHERS: list[dict[str, Any]] = [
     {"outputBytesLimit": 1, "truncateOutput": True},
     {"limits": {"processes": 1}},
     {"tty": True, "size": {"rows": 1, "cols": 1}},
+    {"user": "bob"},
     {"idempotent": False},
 ]
 
