@@ -420,6 +420,13 @@ def _add_grant(parser: argparse.ArgumentParser) -> None:
         action="append",
         help="a variable that programs may have, * for any run of characters; may be repeated",
     )
+    group.add_argument(
+        "--user",
+        metavar="PATTERN",
+        action="append",
+        help="a user, beside that of the server, that programs may be run as, * for any run of characters;"
+        " may be repeated",
+    )
     group.add_argument("--processes", metavar="N", type=count, help="processes at once")
     group.add_argument(
         "--retained-bytes",

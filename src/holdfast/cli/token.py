@@ -32,6 +32,7 @@ def token(arguments: argparse.Namespace) -> int:
         "retainedBytes": arguments.retained_bytes,
         "connections": arguments.connections,
         "sessions": arguments.sessions,
+        "users": arguments.user,
     }
     claim = {name: value for name, value in allowed.items() if value is not None}
     try:

@@ -164,6 +164,7 @@ class _Allowed(msgspec.Struct, forbid_unknown_fields=True, rename="camel"):
     retained_bytes: int | None = None
     connections: int | None = None
     sessions: int | None = None
+    users: list[str] | None = None
 
 
 def grant_of(claim: object) -> Grant:
@@ -187,6 +188,7 @@ def grant_of(claim: object) -> Grant:
         retained_bytes=asked.retained_bytes,
         connections=asked.connections,
         sessions=asked.sessions,
+        users=tuple(asked.users or ()),
     )
 
 

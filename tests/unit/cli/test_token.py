@@ -60,6 +60,7 @@ def test_everything_that_can_be_restricted_is_in_it(secret: str, capsys: pytest.
         *("--secret-file", secret, "--subject", "ci", "--expires", "8h", "--issuer", "i", "--audience", "a"),
         *("--method", "process/*", "--method", "metrics", "--root", "/work", "--env", "CI_*"),
         *("--processes", "0", "--retained-bytes", "64m", "--connections", "3", "--sessions", "4"),
+        *("--user", "build"),
     )
     found = claims(token)
 
@@ -72,6 +73,7 @@ def test_everything_that_can_be_restricted_is_in_it(secret: str, capsys: pytest.
         "retainedBytes": 64 << 20,
         "connections": 3,
         "sessions": 4,
+        "users": ["build"],
     }
     grant = SignedAuth(SECRET, issuer="i", audience="a").admit(f"Bearer {token}").grant
     assert (grant.methods, grant.roots, grant.processes) == (("process/*", "metrics"), ("/work",), 0)

@@ -133,6 +133,7 @@ def test_the_claim_becomes_a_grant() -> None:
         "retainedBytes": 2,
         "connections": 3,
         "sessions": 0,
+        "users": ["build", "ci-*"],
     }
     grant = Grant(
         methods=("process/*",),
@@ -142,6 +143,7 @@ def test_the_claim_becomes_a_grant() -> None:
         retained_bytes=2,
         connections=3,
         sessions=0,
+        users=("build", "ci-*"),
     )
 
     assert CLAIM == "holdfast"
@@ -152,6 +154,11 @@ def test_the_claim_becomes_a_grant() -> None:
 @pytest.mark.parametrize("claim", [{}, {"methods": None}, {"processes": None, "roots": None}])
 def test_what_a_claim_does_not_say_is_allowed(claim: object) -> None:
     assert grant_of(claim) == EVERYTHING
+
+
+@pytest.mark.parametrize("claim", [{}, {"users": None}, {"users": []}])
+def test_other_users_are_allowed_only_if_a_claim_says_so(claim: object) -> None:
+    assert grant_of(claim).users == ()
 
 
 def test_an_empty_list_allows_nothing() -> None:
@@ -174,6 +181,8 @@ BAD_CLAIMS: list[object] = [
     {"methods": [5]},
     {"methods": [None]},
     {"env": [["A"]]},
+    {"users": "*"},
+    {"users": [0]},
     {"roots": "/"},
     *(
         {"roots": [root]}
