@@ -66,6 +66,8 @@ async def commands(host: holdfast.Host) -> None:
         assert_type(given, holdfast.Completed[bytes] | holdfast.HoldfastError)
     async for line in (await host.start(["ls"], output_limit=9, truncate_output=True)).lines():
         assert_type(line, str)
+    assert_type(await host.start(["id"], user="nobody"), holdfast.Handle)
+    assert_type((await host.run(["id"], user=1000, text=True, capture_output=True)).stdout, str)
     shown = await host.run(["ls"], check=True)
     assert_type(shown.stdout, bytes | str | None)
     try:

@@ -225,6 +225,7 @@ class Host:
         notify: str | None = None,
         shell: bool = False,
         record: str | HostRecording | None = None,
+        user: str | int | None = None,
     ) -> Handle:
         """Start a program, without a shell.  Cancelling leaves no process behind.
 
@@ -258,9 +259,12 @@ class Host:
             notify: Have the server send its end to this URL, which its operator must have allowed.
             shell: Have the shell of the host, ``info.shell``, read ``argv``.
             record: Have the host record its terminal to this new file there, as asciicast.
+            user: Start it as this user of the host: a name, a number or ``"UID:GID"``.  Needs a server that
+                is root, and a token that lists the user.
 
         Raises:
             SpawnFailed: It could not be started; the error says what is at fault.
+            UserRefused: Nothing can be started there as ``user``.
             NameTaken: A process with this name runs.
             BadRequest: The server may not notify that URL.
             LimitReached: The host runs as many processes as it may.
@@ -291,6 +295,7 @@ class Host:
             notify=notify,
             shell=shell,
             record=record,
+            user=user,
         )
         return await self._start(argv, options)
 

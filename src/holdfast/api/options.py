@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, TypedDict
 from holdfast.model import PLAIN, EnvironmentPolicy, Inherit, Limits, ProcessTerms, Size, Spec, Stream
 from holdfast.place import Naming
 from holdfast.value import replace
+from holdfast.users import User
 
 if TYPE_CHECKING:
     from holdfast.recordings import HostRecording
@@ -50,6 +51,7 @@ class Options(TypedDict, total=False):
     notify: str | None
     shell: bool
     record: str | HostRecording | None
+    user: str | int | None
 
 
 def arguments(argv: Sequence[Text] | Text, *, shell: str | None = None) -> list[str]:
@@ -114,6 +116,7 @@ def spec_of(argv: Sequence[str], options: Options, *, cwd: str) -> Spec:
         # One that forbids nothing is none, also where none can be kept.
         sandbox=sandbox.at(directory) if sandbox is not None and sandbox.confines else None,
         record=None if options.get("record") is None else _recording(options, directory),
+        user=None if (user := options.get("user")) is None else User(str(user)),
     )
 
 

@@ -150,6 +150,8 @@ def explain(error: e.HoldfastError, *, url: str | None = None) -> Failure:
             return Failure(str(error), ExitCode.TIMEOUT)
         case e.SandboxUnavailable():
             return Failure(f"{error}; {_doctor(url)}")
+        case e.UserRefused(fault=e.UserFault.NOT_ROOT) if url is None:
+            return Failure(f"{error}; run this as root, or name a server that runs as root with -H")
         case e.OutputGap():
             return Failure(f"{error}; a larger --retain keeps more")
         case e.LimitReached(limit=limit, value=value):

@@ -328,6 +328,11 @@ def _configure(parser: Parser) -> None:
     parser.add_argument("--name", metavar="NAME", help="its name (default: one such as brisk-otter)")
     parser.add_argument("-w", "--workdir", metavar="DIR", help="the directory to run it in")
     parser.add_argument(
+        "--user",
+        metavar="NAME",
+        help="run it as this user, by name, UID or UID:GID; needs a server that is root",
+    )
+    parser.add_argument(
         "-e",
         "--env",
         metavar="NAME[=VALUE]",

@@ -184,6 +184,7 @@ def _terms(arguments: argparse.Namespace) -> dict[str, Any]:
         "idempotent": arguments.idempotent,
         "auto_remove": arguments.rm,
         "notify": arguments.notify,
+        "user": arguments.user,
     }
     if arguments.record_on_host is not None:
         terms["record"] = HostRecording(arguments.record_on_host, arguments.record_input)

@@ -67,6 +67,7 @@ def start_params(
             name=naming.name if "names" in features else None,
             auto_remove=naming.auto_remove,
             notify_url=naming.notify,
+            user=None if spec.user is None else spec.user.name,
             record=None if spec.record is None else _record(spec.record),
         )
     except ValueError as error:
@@ -105,6 +106,7 @@ def _extensions(spec: Spec, naming: Naming) -> Iterator[str]:
         "keep": naming.keep,
         "autoRemove": naming.auto_remove,
         "notify": naming.notify is not None,
+        "user": spec.user is not None,
         "idempotentStart": naming.idempotent,
         "record": spec.record is not None,
     }

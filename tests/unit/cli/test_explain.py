@@ -266,6 +266,17 @@ def test_output_that_is_gone_can_be_had_next_time() -> None:
     assert "a larger --retain keeps more" in str(explain(e.OutputGap(1, 2, 3)))
 
 
+def test_who_is_not_root_is_told_where_another_user_can_be_had() -> None:
+    error = e.UserRefused("bob", e.UserFault.NOT_ROOT, "no")
+    words = "cannot start anything as user 'bob': no"
+
+    assert (
+        str(explain(error, url=None))
+        == f"{words}; run this as root, or name a server that runs as root with -H"
+    )
+    assert str(explain(error, url="ws://h:1")) == words
+
+
 def test_without_a_server_there_is_none_to_start() -> None:
     assert str(explain(e.LinkLost("gone"))) == "the connection is lost: gone"
 

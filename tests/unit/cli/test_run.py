@@ -48,6 +48,7 @@ def test_without_options_nothing_is_asked_for() -> None:
         "idempotent": False,
         "auto_remove": False,
         "notify": None,
+        "user": None,
     }
 
 
@@ -69,6 +70,8 @@ def test_every_option_has_its_place() -> None:
             "2k",
             "-e",
             "A=1",
+            "--user",
+            "bob",
         ),
     )
 
@@ -86,6 +89,7 @@ def test_every_option_has_its_place() -> None:
         "idempotent": False,
         "auto_remove": False,
         "notify": None,
+        "user": "bob",
         "limits": Limits(memory=1 << 20, cpu=10.0, processes=3),
         "extra_env": {"A": "1"},
     }

@@ -22,6 +22,7 @@ from holdfast.errors import (
 from holdfast.model import CurrentUsage, EnvironmentPolicy, Inherit, Limits, ProcessTerms, Size, Spec
 from holdfast.place import Naming
 from holdfast.sandbox import Sandbox
+from holdfast.users import User
 from tests.fakes.following import Witness, chunk, page, scene
 from tests.fakes.peer import FEATURES, Message, Talk, info, peer
 from tests.fakes.process import command
@@ -39,6 +40,7 @@ ALL = (
     "size",
     "timeout",
     "truncateOutput",
+    "user",
     "wait",
     "window",
 )
@@ -110,6 +112,7 @@ async def test_everything_that_can_be_asked_for_is() -> None:
             limits=Limits(memory=1, cpu=0.2, processes=3, files=4),
             truncate=True,
         ),
+        user=User("bob"),
     )
     async with peer() as server, far(server, *ALL, window=77) as (backend, talk):
         params = await asked_for(backend, talk, wanted, name="p", keep=True, retain=9)
@@ -138,6 +141,7 @@ async def test_everything_that_can_be_asked_for_is() -> None:
             "limits": {"memoryBytes": 1, "cpuSeconds": 1, "processes": 3, "openFiles": 4},
             "retainBytes": 9,
             "keep": True,
+            "user": "bob",
         }
 
 
@@ -156,6 +160,8 @@ async def test_what_a_server_cannot_do_is_never_left_out_silently(wanted: Proces
             await backend.start(spec(terms=wanted))
         with pytest.raises(Unsupported):
             await backend.start(spec(), Naming(keep=True))
+        with pytest.raises(Unsupported, match="`user`"):
+            await backend.start(spec(user=User("bob")))
 
 
 async def test_bytes_that_are_no_text_cannot_be_told() -> None:
