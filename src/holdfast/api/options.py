@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, TypedDict
 
 from holdfast.model import PLAIN, EnvironmentPolicy, Inherit, Limits, ProcessTerms, Size, Spec, Stream
 from holdfast.place import Naming
-from holdfast.value import replace
 from holdfast.users import User
+from holdfast.value import replace
 
 if TYPE_CHECKING:
     from holdfast.recordings import HostRecording
