@@ -27,6 +27,8 @@ export interface Calls {
   "process/usage": { params: UsageParams; result: UsageResult };
   /** Return the output of a process, as far as it is kept. */
   "process/read": { params: ReadParams; result: ReadResult };
+  /** Return bytes of one stream of a process from a place on, as far as they are kept. */
+  "process/readRange": { params: ReadRangeParams; result: ReadRangeResult };
   /** Acknowledge output, so that a process with a window goes on; has no effect on any other process. */
   "process/ack": { params: AckParams; result: Nothing };
   /** Wait for the exit of a process. */
@@ -47,6 +49,10 @@ export interface Calls {
   "process/signal": { params: SignalParams; result: Nothing };
   /** End a process and everything it has started, or give up starting it. */
   "process/terminate": { params: TerminateParams; result: TerminateResult };
+  /** Have this connection told of all processes of its principal: start, wait for input, end. */
+  "events/subscribe": { params: SubscribeParams; result: SubscribeResult };
+  /** Have this connection told no more events; has no effect if it was told none. */
+  "events/unsubscribe": { params: UnsubscribeParams; result: Nothing };
   /** Read a regular file. */
   "fs/readFile": { params: ReadFileParams; result: ReadFileResult };
   /** Make a file of these bytes, or put them into the one that is there, in place. */
@@ -99,6 +105,8 @@ export interface ServerNotifications {
   "process/exited": ProcessExited;
   /** A process has ended and so has its output: nothing follows. */
   "process/closed": ProcessClosed;
+  /** Something has happened to a process of the client's principal, or events were left out. */
+  "events/event": EventNotice;
   /** A path of `fs/watchMissing` has appeared or gone. Sent once per watch. */
   "fs/missingChanged": MissingChanged;
   /** Bytes of a streamed body, or its end. */
@@ -168,7 +176,7 @@ export interface StartParams {
   metadata?: Metadata | null;
   /** What the child inherits; without one, nothing. */
   envPolicy?: EnvPolicy | null;
-  /** Refused unless null. */
+  /** Used if `argv` is the shell's path, `-lc` and a command; otherwise nothing is done with it. */
   shellSnapshot?: ShellSnapshot | null;
   /** A pipe as stdin; otherwise `/dev/null`. A terminal is always writable. Default: `false`. */
   pipeStdin?: boolean;
@@ -210,6 +218,10 @@ export interface StartParams {
   name?: string | null;
   /** With `keep`: list it no more once its output has ended, and forget it 30 seconds later. Default: `false`. */
   autoRemove?: boolean;
+  /** Write what the terminal shows to a file of the server's host. Needs `tty`. */
+  record?: RecordParams | null;
+  /** Send its end to this URL, which the operator of the server must have allowed. */
+  notifyUrl?: string | null;
   /** Start it as this user of the host: a name, `UID` or `UID:GID`. HOME, USER, LOGNAME and SHELL are that user's, unless the request sets them. */
   user?: string | null;
 }
@@ -237,8 +249,20 @@ export interface EnvPolicy {
 /** Which of the server's variables a child starts from. */
 export type InheritMode = "core" | "all" | "none";
 
-/** Whatever is in it: it is refused as a whole. */
-export interface ShellSnapshot {}
+/** Reads the profiles of a login shell once, and restores what they set up for later commands. */
+export interface ShellSnapshot {
+  /** Commands of one session with the same scope share what was read; 1 to 256 bytes. */
+  scopeId: string;
+  shell: Shell;
+}
+
+/** A shell of the client's choice. */
+export interface Shell {
+  /** `bash`, `zsh` or `sh`. */
+  name: string;
+  /** The program, as `argv` names it. */
+  path: string;
+}
 
 export interface SandboxContext {
   permissions: Managed | Disabled | External;
@@ -393,6 +417,18 @@ export interface ResourceLimits {
   openFiles?: number | null;
 }
 
+/** A recording of a terminal, which the server writes. */
+export interface RecordParams {
+  /** A `file:` URI or a native absolute path, at which there is nothing. */
+  path: string;
+  /** Record what is typed, too, passwords included. Default: `false`. */
+  input?: boolean;
+  /** How long the file may get, at least 1024; null: 64 MiB. */
+  maxBytes?: number | null;
+  /** As with `fs/writeFile`: what may be written to. */
+  sandbox?: SandboxContext | null;
+}
+
 export interface RestartParams {
   /** A process that was started with `keep`. */
   processId: string;
@@ -430,6 +466,19 @@ export interface ReadParams {
   /** Hold an empty answer back for so long, until there is output, exit or close; null is 0. */
   waitMs?: number | null;
 }
+
+export interface ReadRangeParams {
+  processId: string;
+  /** The place in the stream: how many of its bytes come before; null is 0. */
+  offset?: number | null;
+  /** How many bytes at the most; null: as many as one answer has. */
+  length?: number | null;
+  /** Null: the terminal, if there is one, and else `stdout`. */
+  stream?: Stream | null;
+}
+
+/** Where a chunk came from. A terminal has one stream for both outputs. */
+export type Stream = "stdout" | "stderr" | "pty";
 
 export interface AckParams {
   processId: string;
@@ -500,6 +549,10 @@ export interface TerminateParams {
   /** SIGTERM first, and the end so much later. If given, what an exited one left behind is ended too. */
   graceMs?: number | null;
 }
+
+export interface SubscribeParams {}
+
+export interface UnsubscribeParams {}
 
 export interface ReadFileParams {
   path: string;
@@ -896,9 +949,6 @@ export interface OutputChunk {
   chunk: string;
 }
 
-/** Where a chunk came from. A terminal has one stream for both outputs. */
-export type Stream = "stdout" | "stderr" | "pty";
-
 /** Something that a sandbox has refused, although it would have worked without one. */
 export interface Denial {
   /** The name of a system call; empty stands for more than can be listed. */
@@ -923,6 +973,22 @@ export interface Usage {
   systemMs: number;
   /** Of the largest of them. */
   maxRssBytes: number;
+}
+
+export interface ReadRangeResult {
+  stream: Stream;
+  /** As it was asked for. */
+  offset: number;
+  /** What is there, in base64; empty if it is no longer kept, or does not exist yet. */
+  data: string;
+  /** Where to go on: behind `data`, or at `firstOffset` if what was asked for is no longer kept. */
+  next: number;
+  /** How many bytes this stream had when it was looked at. */
+  total: number;
+  /** The place of the oldest byte that is kept; `total` if none is. */
+  firstOffset: number;
+  /** Whether nothing more will come in this stream. */
+  ended: boolean;
 }
 
 export interface WaitResult {
@@ -993,12 +1059,18 @@ export interface ScreenSize {
   cols: number;
 }
 
-/** Where a cursor is, counted from 1. */
+/** Where a cursor is, counted from 1, and what it looks like. */
 export interface CursorPlace {
   row: number;
   col: number;
   visible: boolean;
+  /** As a program has chosen it; `default` if none has. */
+  shape: CursorShape;
+  blinking: boolean;
 }
+
+/** The shape of a cursor, as programs choose it. */
+export type CursorShape = "default" | "block" | "underline" | "bar";
 
 export interface WriteResult {
   /** `accepted`, `stdinClosed`, `unknownProcess` or `starting`. */
@@ -1012,6 +1084,11 @@ export interface TerminateResult {
   survivors: number[];
   /** Whether everybody whom the process had started was in sight. */
   treeExact: boolean;
+}
+
+export interface SubscribeResult {
+  /** The number of the first event that is told. */
+  nextSeq: number;
 }
 
 export interface ReadFileResult {
@@ -1147,6 +1224,37 @@ export interface ProcessClosed {
   processId: string;
   seq: number;
 }
+
+/** Something has happened to a process of the client's principal, or events were left out. */
+export interface EventNotice {
+  /** Counts the events of the principal; of a `gap`, the last one that was left out. */
+  seq: number;
+  kind: EventKind;
+  /** When it was noticed, in milliseconds since 1970. */
+  atMs: number;
+  /** Absent for a `gap`. */
+  processId?: string;
+  /** What people call the process, if it was given a name. */
+  name?: string;
+  pid?: number;
+  /** Told of a start: cut as in `process/list`. */
+  argv?: string[];
+  /** Told of a start. */
+  tty?: boolean;
+  /** Told of a start: whether it belongs to no client. */
+  kept?: boolean;
+  /** Told of an exit: 128 + n after death by signal n. */
+  exitCode?: number;
+  /** Told of an exit. */
+  outcome?: Outcome;
+  /** Told of an exit, if it is known. */
+  usage?: Usage;
+  /** Told of a `gap`: how many events were left out. */
+  lost?: number;
+}
+
+/** What has happened. */
+export type EventKind = "started" | "waiting" | "resumed" | "exited" | "forgotten" | "gap";
 
 /** A path of `fs/watchMissing` has appeared or gone. Sent once per watch. */
 export interface MissingChanged {
