@@ -22,14 +22,17 @@ from .faults import ProgramSearch as ProgramSearch
 from .faults import UserFault as UserFault
 from .wording import counted
 
-# house: long because all errors that cross a layer are one tree, and are read together
-
 
 class HoldfastError(Exception):
     """The base of all errors that holdfast raises."""
 
     bound = ""
     """The limit of ours that stood against it, as ``--limit`` calls it; empty if none did."""
+    _words = ""
+    """The sentence, with the facts in braces."""
+
+    def __str__(self) -> str:
+        return self._words.format_map(vars(self)) if self._words else super().__str__()
 
 
 class Refused(HoldfastError):
@@ -39,12 +42,11 @@ class Refused(HoldfastError):
 class _Reasoned(HoldfastError):
     """An error whose only fact is its reason, in words."""
 
+    _words = "{reason}"
+
     def __init__(self, reason: str) -> None:
         super().__init__(reason)
         self.reason = reason
-
-    def __str__(self) -> str:
-        return self.reason
 
 
 class BadRequest(Refused):
@@ -62,23 +64,23 @@ class BadRequest(Refused):
 class Unsupported(Refused):
     """A request for something this server does not do; never silently ignored."""
 
+    _words = "{feature} is not supported by this server"
+
     def __init__(self, feature: str) -> None:
         super().__init__(feature)
         self.feature = feature
-
-    def __str__(self) -> str:
-        return f"{self.feature} is not supported by this server"
 
 
 class SandboxUnavailable(_Reasoned, Refused):
     """A sandbox that cannot be kept on this host; nothing is ever run without the one it was to run in."""
 
-    def __str__(self) -> str:
-        return f"the sandbox cannot be kept on this host: {self.reason}"
+    _words = "the sandbox cannot be kept on this host: {reason}"
 
 
 class UserRefused(Refused):
     """Nothing can be started as that user; nothing is ever started as another one instead."""
+
+    _words = "cannot start anything as user {user!r}: {reason}"
 
     def __init__(self, user: str, fault: UserFault, reason: str) -> None:
         super().__init__(user, fault, reason)
@@ -86,9 +88,6 @@ class UserRefused(Refused):
         """As the request has it."""
         self.fault = fault
         self.reason = reason
-
-    def __str__(self) -> str:
-        return f"cannot start anything as user {self.user!r}: {self.reason}"
 
 
 class OutOfTurn(_Reasoned, Refused):
@@ -98,12 +97,13 @@ class OutOfTurn(_Reasoned, Refused):
 class RequestCancelled(Refused):
     """A request that its own client has cancelled.  What it had begun was undone, as far as it can be."""
 
-    def __str__(self) -> str:
-        return "the request was cancelled"
+    _words = "the request was cancelled"
 
 
 class Forbidden(Refused):
     """Something that the caller's token does not allow."""
+
+    _words = "not allowed by the token: {what} {subject!r}"
 
     def __init__(self, what: str, subject: str) -> None:
         super().__init__(what, subject)
@@ -111,26 +111,21 @@ class Forbidden(Refused):
         """``method``, ``directory``, ``path``, ``user`` or ``variable``."""
         self.subject = subject
 
-    def __str__(self) -> str:
-        return f"not allowed by the token: {self.what} {self.subject!r}"
-
 
 class AuditFailed(_Reasoned):
     """The audit log cannot be written, so nothing was started."""
 
-    def __str__(self) -> str:
-        return f"the audit log cannot be written: {self.reason}"
+    _words = "the audit log cannot be written: {reason}"
 
 
 class UnknownMethod(Refused):
     """No method goes by this name."""
 
+    _words = "unknown method {method!r}"
+
     def __init__(self, method: str) -> None:
         super().__init__(method)
         self.method = method
-
-    def __str__(self) -> str:
-        return f"unknown method {self.method!r}"
 
 
 class _Named(Refused):
@@ -144,76 +139,69 @@ class _Named(Refused):
 class UnknownProcess(_Named):
     """No process goes by this name in the caller's scope."""
 
-    def __str__(self) -> str:
-        return f"no process named {self.name!r}"
+    _words = "no process named {name!r}"
 
 
 class NameTaken(_Named):
     """The name belongs to a process that is starting or running, or the identifier to any that is known."""
 
-    def __str__(self) -> str:
-        return f"a process named {self.name!r} exists already"
+    _words = "a process named {name!r} exists already"
 
 
 class NameAmbiguous(_Named):
     """Several processes have an identifier that begins like this, and none has it as its name."""
 
-    def __str__(self) -> str:
-        return f"the identifiers of several processes begin with {self.name!r}"
+    _words = "the identifiers of several processes begin with {name!r}"
 
 
 class StillRunning(_Named):
     """The process has not ended."""
 
-    def __str__(self) -> str:
-        return f"process {self.name!r} still runs"
+    _words = "process {name!r} still runs"
 
 
 class StillStarting(_Named):
     """The process has been asked for and does not run yet."""
 
-    def __str__(self) -> str:
-        return f"process {self.name!r} is starting"
+    _words = "process {name!r} is starting"
 
 
 class StartCancelled(_Named):
     """The process was terminated before it ran."""
 
-    def __str__(self) -> str:
-        return f"the start of process {self.name!r} was cancelled"
+    _words = "the start of process {name!r} was cancelled"
 
 
 class NoTerminal(Refused):
     """The process has pipes, and pipes have no size."""
 
-    def __str__(self) -> str:
-        return "the process has no terminal"
+    _words = "the process has no terminal"
 
 
-class SessionUnknown(Refused):
+class _OfSession(Refused):
+    """A refusal about one session, by its identifier."""
+
+    def __init__(self, session: str) -> None:
+        super().__init__(session)
+        self.session = session
+
+
+class SessionUnknown(_OfSession):
     """No session goes by this identifier: it never existed, or it expired."""
 
-    def __init__(self, session: str) -> None:
-        super().__init__(session)
-        self.session = session
-
-    def __str__(self) -> str:
-        return f"no session {self.session!r}"
+    _words = "no session {session!r}"
 
 
-class SessionBusy(Refused):
+class SessionBusy(_OfSession):
     """The session is attached to a connection that is alive."""
 
-    def __init__(self, session: str) -> None:
-        super().__init__(session)
-        self.session = session
-
-    def __str__(self) -> str:
-        return f"session {self.session!r} is attached to another connection"
+    _words = "session {session!r} is attached to another connection"
 
 
 class SpawnFailed(HoldfastError):
     """The system would not start it."""
+
+    _words = "cannot start: {fault.value} {subject!r}: {reason}"
 
     def __init__(
         self,
@@ -237,29 +225,23 @@ class SpawnFailed(HoldfastError):
         self.search = search
         """Where the program was looked for, when that is what failed."""
 
-    def __str__(self) -> str:
-        return f"cannot start: {self.fault.value} {self.subject!r}: {self.reason}"
-
 
 class HostUnfit(_Reasoned):
     """The host lacks what no process can be run without."""
 
-    def __str__(self) -> str:
-        return f"this host cannot run processes: {self.reason}"
+    _words = "this host cannot run processes: {reason}"
 
 
 class StdinFailed(HoldfastError):
     """Bytes for stdin were refused because the process is being terminated."""
 
-    def __str__(self) -> str:
-        return "the process is being terminated and takes no input"
+    _words = "the process is being terminated and takes no input"
 
 
 class SignalFailed(_Reasoned):
     """The system would not deliver a signal."""
 
-    def __str__(self) -> str:
-        return f"signal not delivered: {self.reason}"
+    _words = "signal not delivered: {reason}"
 
 
 class _OfFile(HoldfastError, _SystemFault):
@@ -318,6 +300,8 @@ class FileUnsupported(_OfFile, _Reasoned):
 class TooManyEntries(_OfFile):
     """A directory has more entries than one answer may list."""
 
+    _words = "a directory with {count} entries, more than {limit}"
+
     bound = "file.entries"
 
     def __init__(self, count: int, limit: int) -> None:
@@ -326,22 +310,17 @@ class TooManyEntries(_OfFile):
         self.limit = limit
         self._know(errno.EOVERFLOW, count, limit)
 
-    def __str__(self) -> str:
-        return f"a directory with {self.count} entries, more than {self.limit}"
-
 
 class UnknownHandle(_Named):
     """No open file goes by this name on the caller's connection."""
 
-    def __str__(self) -> str:
-        return f"no file handle named {self.name!r}"
+    _words = "no file handle named {name!r}"
 
 
 class HandleTaken(_Named):
     """The name belongs to a file that is open, or is being opened."""
 
-    def __str__(self) -> str:
-        return f"a file handle named {self.name!r} exists already"
+    _words = "a file handle named {name!r} exists already"
 
 
 class BadUrl(BadRequest):
@@ -365,6 +344,8 @@ class BadHeader(Refused):
 class HttpFailed(HoldfastError):
     """An HTTP request was made, or tried, and came to no good end."""
 
+    _words = "HTTP request failed: {subject}: {reason}"
+
     def __init__(self, fault: HttpFault, subject: str, reason: str) -> None:
         super().__init__(fault, subject, reason)
         self.fault = fault
@@ -373,12 +354,11 @@ class HttpFailed(HoldfastError):
         """The URL, without what is secret in it; for a scheme that one."""
         self.reason = reason
 
-    def __str__(self) -> str:
-        return f"HTTP request failed: {self.subject}: {self.reason}"
-
 
 class LimitReached(HoldfastError):
     """A bound of ours, named; the same request may work later."""
+
+    _words = "limit reached: {limit} ({value})"
 
     def __init__(self, limit: str, value: float, *, name: str = "") -> None:
         super().__init__(limit, value)
@@ -388,12 +368,11 @@ class LimitReached(HoldfastError):
         """As ``--limit`` calls it, or a token; empty if nobody can set it."""
         self.bound = name or limit
 
-    def __str__(self) -> str:
-        return f"limit reached: {self.limit} ({self.value})"
-
 
 class LinkLost(_Reasoned):
     """A server is gone, or cannot be reached, for good; what runs there may still run."""
+
+    _words = "the connection is lost: {reason}"
 
     def __init__(self, reason: str, *, fault: LinkFault = LinkFault.BROKEN) -> None:
         super().__init__(reason)
@@ -403,30 +382,25 @@ class LinkLost(_Reasoned):
         """Return another error that says the same: one that is raised twice collects both tracebacks."""
         return LinkLost(self.reason, fault=self.fault)
 
-    def __str__(self) -> str:
-        return f"the connection is lost: {self.reason}"
-
 
 class OutcomeUnknown(LinkLost):
     """A request was cut off from its answer: it was done, or it was not, and must not be repeated blindly."""
+
+    _words = "the connection broke before {what} was answered; it may have been done"
 
     def __init__(self, what: str) -> None:
         super().__init__(what)
         self.what = what
 
-    def __str__(self) -> str:
-        return f"the connection broke before {self.what} was answered; it may have been done"
-
 
 class ProcessLost(LinkLost):
     """The server has forgotten the session of a process; how the process ended is not known."""
 
+    _words = "process {name!r} is lost: {reason}"
+
     def __init__(self, name: str, reason: str) -> None:
         super().__init__(reason)
         self.name = name
-
-    def __str__(self) -> str:
-        return f"process {self.name!r} is lost: {self.reason}"
 
 
 class OutputGap(HoldfastError):
@@ -449,13 +423,12 @@ class OutputGap(HoldfastError):
 class Unexpected(HoldfastError):
     """A server answered with an error that has no class here."""
 
+    _words = "{message} ({code})"
+
     def __init__(self, code: int, message: str) -> None:
         super().__init__(code, message)
         self.code = code
         self.message = message
-
-    def __str__(self) -> str:
-        return f"{self.message} ({self.code})"
 
 
 if not TYPE_CHECKING:

@@ -7,7 +7,6 @@ from enum import Enum, StrEnum
 from typing import TYPE_CHECKING
 
 from . import old_names
-from .cursors import CursorShape
 from .recordings import HostRecording
 from .sandbox import NO_SANDBOXES, Denial, Guarantees, Sandbox
 from .users import User
@@ -291,28 +290,6 @@ class Page:
     @property
     def exit_code(self) -> int | None:
         return None if self.exit is None else self.exit.code
-
-
-@value
-class ScreenSnapshot:
-    """What a terminal shows, and the bytes that draw it on another one."""
-
-    seq: int
-    """The last number that is drawn: what is behind it goes on from here."""
-    size: Size
-    data: bytes
-    """Puts any terminal of this size into the same state, whatever it showed before."""
-    row: int
-    """Where the cursor is, counted from 1."""
-    col: int
-    cursor_visible: bool
-    title: str
-    alternate: bool
-    """Whether a full-screen program has the alternate screen."""
-    complete: bool
-    """Whether all output was drawn; if not, some was no longer kept."""
-    cursor_shape: CursorShape = CursorShape.DEFAULT
-    cursor_blinking: bool = False
 
 
 @value

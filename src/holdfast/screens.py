@@ -1,10 +1,34 @@
-"""The interface of what can say what a terminal shows."""
+"""What a terminal shows, and the interfaces of what can say it."""
 
 from __future__ import annotations
 
 from typing import Protocol
 
-from .model import ScreenSnapshot
+from .cursors import CursorShape
+from .model import Size
+from .value import value
+
+
+@value
+class ScreenSnapshot:
+    """What a terminal shows, and the bytes that draw it on another one."""
+
+    seq: int
+    """The last number that is drawn: what is behind it goes on from here."""
+    size: Size
+    data: bytes
+    """Puts any terminal of this size into the same state, whatever it showed before."""
+    row: int
+    """Where the cursor is, counted from 1."""
+    col: int
+    cursor_visible: bool
+    title: str
+    alternate: bool
+    """Whether a full-screen program has the alternate screen."""
+    complete: bool
+    """Whether all output was drawn; if not, some was no longer kept."""
+    cursor_shape: CursorShape = CursorShape.DEFAULT
+    cursor_blinking: bool = False
 
 
 class ScreenSource(Protocol):

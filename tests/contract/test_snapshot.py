@@ -9,7 +9,7 @@ import pytest
 from holdfast import PIPE, Host, Size
 from holdfast.cursors import CursorShape
 from holdfast.errors import NoTerminal
-from holdfast.model import ScreenSnapshot
+from holdfast.screens import ScreenSnapshot
 from holdfast.terminal.emulator import Emulator
 from tests.fakes.gate import Gate
 

@@ -30,7 +30,6 @@ from holdfast.model import (
     Leftovers,
     Outcome,
     Page,
-    ScreenSnapshot,
     Size,
     Spec,
     Stream,
@@ -39,6 +38,7 @@ from holdfast.model import (
 from holdfast.principal import ANYBODY, Principal
 from holdfast.ranges import OutputRange
 from holdfast.reports import Load
+from holdfast.screens import ScreenSnapshot
 from holdfast.web import Http
 from holdfast.wire.jsonrpc import Id
 from tests.fakes.http import FakeHttp

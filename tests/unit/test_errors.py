@@ -117,7 +117,7 @@ def test_every_error_has_its_sentence_here() -> None:
         for value in vars(errors).values()
         if isinstance(value, type) and issubclass(value, HoldfastError)
     }
-    abstract = {HoldfastError, Refused, errors._Named, errors._Reasoned, errors._OfFile}
+    abstract = {HoldfastError, Refused, errors._Named, errors._Reasoned, errors._OfFile, errors._OfSession}
 
     assert defined - abstract == {type(error) for error, _ in SENTENCES}
 

@@ -12,19 +12,9 @@ from holdfast.conditions import Condition, Waited
 from holdfast.errors import StillRunning
 from holdfast.inspecting import inspect
 from holdfast.inspection import Inspection
-from holdfast.model import (
-    Ended,
-    Exit,
-    Listing,
-    Page,
-    ProcessState,
-    ScreenSnapshot,
-    Size,
-    Spec,
-    Stream,
-    WriteStatus,
-)
+from holdfast.model import Ended, Exit, Listing, Page, ProcessState, Size, Spec, Stream, WriteStatus
 from holdfast.ranges import OutputRange
+from holdfast.screens import ScreenSnapshot
 from holdfast.value import replace
 from holdfast.waiting import wait_for
 

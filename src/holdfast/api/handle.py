@@ -13,7 +13,8 @@ from types import TracebackType
 from typing import TYPE_CHECKING
 
 from holdfast.errors import OutOfTurn
-from holdfast.model import Chunk, Ended, Exit, Outcome, ScreenSnapshot, Size, Stream, Usage
+from holdfast.model import Chunk, Ended, Exit, Outcome, Size, Stream, Usage
+from holdfast.screens import ScreenSnapshot
 
 from .feed import OutputBytes, OutputChunks, OutputFeed, Routes
 from .lines import TextLines

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from holdfast.errors import NoTerminal, Unsupported
-from holdfast.model import Chunk, ScreenSnapshot, Stream
-from holdfast.screens import ScreenSource
+from holdfast.model import Chunk, Stream
+from holdfast.screens import ScreenSnapshot, ScreenSource
 from holdfast.terminal.queries import QueryFilter
 
 

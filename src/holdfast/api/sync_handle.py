@@ -7,7 +7,8 @@ from collections.abc import AsyncIterator, Coroutine, Iterable, Iterator, Sequen
 from types import TracebackType
 from typing import TYPE_CHECKING, TypeVar
 
-from holdfast.model import Chunk, Ended, Outcome, ScreenSnapshot, Size, Usage
+from holdfast.model import Chunk, Ended, Outcome, Size, Usage
+from holdfast.screens import ScreenSnapshot
 
 from . import handle as asynchronous
 from .completed import TimedOut

@@ -20,7 +20,6 @@ from .connection import come_back
 from .follow import Manner, follow
 from .line_keys import is_in_foreground
 from .options import wants_json
-from .process_options import variables
 from .record import CastWriter
 from .report import Failure, tell_names
 from .sandbox_options import sandbox_of
@@ -28,6 +27,7 @@ from .show import tell_json
 from .streams import is_given
 from .target import perform, url_of
 from .terminal import DEFAULT_DETACH_KEYS, detach_keys, is_terminal, screen_size, viewed
+from .variables import variables
 
 _GRACE = 5.0
 """Seconds that the program has to end when this command is asked to, unless ``--grace`` says otherwise."""

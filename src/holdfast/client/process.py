@@ -34,7 +34,7 @@ from holdfast.errors import (
     StillRunning,
     UnknownProcess,
 )
-from holdfast.model import Chunk, Ended, Exit, Page, ScreenSnapshot, Size, Stream, WriteStatus
+from holdfast.model import Chunk, Ended, Exit, Page, Size, Stream, WriteStatus
 from holdfast.protocol import base64, events
 from holdfast.protocol.processes import (
     ACK,
@@ -63,6 +63,7 @@ from holdfast.protocol.processes import (
 from holdfast.protocol.screen import SNAPSHOT, SnapshotParams, read_snapshot
 from holdfast.protocol.shapes import Signature
 from holdfast.protocol.start import TerminalSize
+from holdfast.screens import ScreenSnapshot
 
 from .calls import Answer, Within
 from .cursor import PULL_MS, Closed, Cursor, Event, Exited

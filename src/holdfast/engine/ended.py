@@ -21,7 +21,6 @@ from holdfast.model import (
     Leftovers,
     Outcome,
     Page,
-    ScreenSnapshot,
     Size,
     Stream,
     Usage,
@@ -30,6 +29,7 @@ from holdfast.model import (
 from holdfast.ranges import OutputRange, chosen
 from holdfast.reports import Load
 from holdfast.sandbox import Denial
+from holdfast.screens import ScreenSnapshot
 
 from .inspecting import NOT_WAITING
 from .offsets import read_range

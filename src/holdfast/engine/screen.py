@@ -16,7 +16,8 @@ from typing import TYPE_CHECKING, Protocol
 
 from holdfast.errors import NoTerminal, Unsupported
 from holdfast.host import pty
-from holdfast.model import Chunk, Exit, ScreenSnapshot, Size, Stream
+from holdfast.model import Chunk, Exit, Size, Stream
+from holdfast.screens import ScreenSnapshot
 from holdfast.terminal import emulator
 from holdfast.terminal.emulator import Emulator
 

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from holdfast.cursors import CursorShape
 from holdfast.errors import BadRequest
-from holdfast.model import ScreenSnapshot, Size
+from holdfast.model import Size
+from holdfast.screens import ScreenSnapshot
 
 from . import base64
 from .shapes import U64, Base64Text, Params, Shape, Signature, within_u64

@@ -12,7 +12,8 @@ from functools import cache
 from typing import Any
 
 from holdfast.cursors import CursorShape
-from holdfast.model import ScreenSnapshot, Size
+from holdfast.model import Size
+from holdfast.screens import ScreenSnapshot
 
 from .resets import RESET
 

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from holdfast.api.opening import Opening
-from holdfast.model import Chunk, ScreenSnapshot, Size, Stream
+from holdfast.model import Chunk, Size, Stream
+from holdfast.screens import ScreenSnapshot
 
 SHOWN = ScreenSnapshot(
     7, Size(), b"drawn", 1, 1, cursor_visible=True, title="", alternate=False, complete=True

@@ -8,7 +8,8 @@ from holdfast.engine import screen
 from holdfast.engine.ring import Budget, Ring
 from holdfast.engine.screen import Screen
 from holdfast.errors import Unsupported
-from holdfast.model import Chunk, ScreenSnapshot, Size, Stream
+from holdfast.model import Chunk, Size, Stream
+from holdfast.screens import ScreenSnapshot
 from holdfast.terminal.emulator import Emulator, load
 
 MIB = 1 << 20

@@ -6,8 +6,9 @@ import msgspec
 import pytest
 
 from holdfast.cursors import CursorShape
-from holdfast.model import ScreenSnapshot, Size
+from holdfast.model import Size
 from holdfast.protocol.screen import SNAPSHOT, read_snapshot, snapshot_result
+from holdfast.screens import ScreenSnapshot
 
 SHOWN = ScreenSnapshot(
     5,

@@ -7,7 +7,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from holdfast.cursors import CursorShape
-from holdfast.model import ScreenSnapshot, Size
+from holdfast.model import Size
+from holdfast.screens import ScreenSnapshot
 from holdfast.terminal.emulator import Emulator, is_available
 from holdfast.terminal.queries import QueryFilter
 from holdfast.terminal.resets import RESET

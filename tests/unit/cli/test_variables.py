@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from holdfast.cli.process_options import variables
 from holdfast.cli.report import Failure
+from holdfast.cli.variables import variables
 
 
 def test_a_name_alone_takes_our_value_or_nothing() -> None:
