@@ -130,7 +130,13 @@ async def test_the_extensions_are_announced_and_otherwise_out_of_sight(served: t
     capabilities = result["environmentInfo"]["capabilities"]
     announced = capabilities.pop("holdfast")
     assert result.keys() == {"sessionId", "environmentInfo"}
-    true = {"fsWatchMissing", "httpHeaderEnvVars", "sandboxedFileStreaming", "fileWriteStreaming"}
+    true = {
+        "fsWatchMissing",
+        "httpHeaderEnvVars",
+        "sandboxedFileStreaming",
+        "fileWriteStreaming",
+        "shellSnapshotV2",
+    }
     assert {name for name, value in capabilities.items() if value is not False} == true
     assert announced["version"] == 1
     assert announced["treeExact"] is True
