@@ -233,8 +233,8 @@ class LocalBackend:
         if spec.env_policy is not None and self._children.effort(spec) > environ.AT_ONCE:
             spec = await self.files.workers.run(partial(self._children.settle, spec))
             self._check_room()
-        if spec.terminal is not None and self._parts.screens is Screens.KEPT:
-            await self.files.workers.run(emulator.load)  # Once; so that nobody waits for it later.
+        if spec.terminal is not None and self._parts.screens is Screens.KEPT and not emulator.is_loaded():
+            await self.files.workers.run(emulator.load)  # So that nobody waits for it later.
             self._check_room()
         confinement = None
         with span(PREPARE_SANDBOX):

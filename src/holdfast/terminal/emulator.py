@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import importlib.util
 import re
+import sys
 from functools import cache
 from typing import Any
 
@@ -57,6 +58,11 @@ def load() -> Any:
     import pyghostty
 
     return pyghostty
+
+
+def is_loaded() -> bool:
+    """Whether the library was loaded already."""
+    return "pyghostty" in sys.modules
 
 
 def _usual_colour(match: re.Match[bytes]) -> bytes:

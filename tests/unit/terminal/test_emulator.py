@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from holdfast.cursors import CursorShape
 from holdfast.model import Size
 from holdfast.screens import ScreenSnapshot
-from holdfast.terminal.emulator import Emulator, is_available
+from holdfast.terminal.emulator import Emulator, is_available, is_loaded
 from holdfast.terminal.queries import QueryFilter
 from holdfast.terminal.resets import RESET
 
@@ -28,6 +28,7 @@ def shown(*pieces: bytes, size: Size = SIZE) -> ScreenSnapshot:
 def test_the_facts_of_a_screen_are_told() -> None:
     found = shown(b"\x1b]0;a title\x07one\r\n\x1b[?25ltwo")
 
+    assert is_loaded()  # Whoever starts a terminal asks this, and not a thread.
     assert found.size == SIZE
     assert (found.row, found.col, found.cursor_visible) == (2, 4, False)
     assert (found.title, found.alternate) == ("a title", False)
