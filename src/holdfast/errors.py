@@ -112,6 +112,10 @@ class Forbidden(Refused):
         self.subject = subject
 
 
+class ConfigBroken(_Reasoned):
+    """A file of configuration on the host cannot be understood, so nothing of it is told."""
+
+
 class AuditFailed(_Reasoned):
     """The audit log cannot be written, so nothing was started."""
 

@@ -106,6 +106,7 @@ class Leaver:
                 "recursive": False,
             },
         )
+        yield "capabilityRoots/discoverV1", {"roots": [{"id": "r", "path": f"file://{folder}"}] * 3}
         yield "fs/watchMissing", {"watchId": 1, "missing": [f"file://{folder}/never"]}
         for number, streams in enumerate((True, False)):
             yield (

@@ -259,6 +259,8 @@ def _exec_ordinary(root: str) -> dict[str, Any]:
         "fs/writeBlock": {"handleId": "h", "offset": 0, "chunk": "AAAA"},
         "fs/close": {"handleId": "h"},
         "fs/watchMissing": {"watchId": 1, "missing": [f"{root}/none"]},
+        "capabilityRoots/discoverV1": {"roots": [{"id": "r", "path": root}]},
+        "environmentConfig/read": {"cwd": root, "configPaths": [["x"]], "requirementsPaths": []},
         # Nobody listens at this port, and nothing is sent anywhere else.
         "http/request": {"method": "GET", "url": "http://127.0.0.1:9/", "requestId": "r"},
     }

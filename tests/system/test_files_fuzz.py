@@ -162,6 +162,17 @@ METHODS: dict[str, tuple[dict[str, Any], dict[str, Any]]] = {
     "fs/readBlock": ({"handleId": HANDLE, "offset": NUMBERS, "len": NUMBERS}, {}),
     "fs/writeBlock": ({"handleId": HANDLE, "offset": st.integers(-1, 5000), "chunk": DATA}, {}),
     "fs/close": ({"handleId": HANDLE}, {}),
+    "capabilityRoots/discoverV1": (
+        {
+            "roots": st.one_of(
+                st.lists(
+                    st.fixed_dictionaries({"id": st.just("r"), "path": PATH, "sandbox": SANDBOX}), max_size=3
+                ),
+                JUNK,
+            )
+        },
+        {},
+    ),
     "fs/watchMissing": (
         {"watchId": NUMBERS, "missing": st.one_of(st.lists(PATH, max_size=4), JUNK)},
         {"present": st.one_of(st.none(), PATH)},

@@ -113,6 +113,22 @@ FILES: dict[str, Callable[[Callable[[str], str]], tuple[Message, Any]]] = {
     "fs/archive": lambda at: ({"handleId": "h", "path": at("d")}, {"handleId": "h"}),
     "fs/extract": lambda at: ({"handleId": "h", "path": at("x/y")}, {"handleId": "h"}),
     "fs/open": lambda at: ({"handleId": "h", "path": at("f")}, {"handleId": "h"}),
+    "capabilityRoots/discoverV1": lambda at: (
+        {"roots": [{"id": "r", "path": at("d")}]},
+        {
+            "roots": [
+                {
+                    "id": "r",
+                    "path": "d",
+                    "plugin": None,
+                    "skills": [],
+                    "namespaceManifests": [],
+                    "warnings": [],
+                    "error": None,
+                }
+            ]
+        },
+    ),
     "fs/watchMissing": lambda at: (
         {"watchId": 1, "missing": [at("none")], "present": at("d")},
         {"watching": True},

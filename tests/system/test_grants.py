@@ -252,6 +252,7 @@ BY_PATH: dict[str, list[Message]] = {
         {"watchId": 2, "missing": ["IN/missing"], "present": "X/secret"},
     ],
 }
+BY_PATH["capabilityRoots/discoverV1"] = [{"roots": [{"id": "r", "path": "X"}]}]
 NUMBERS = count(1)
 """Of watches: one takes the place of those before it."""
 
@@ -266,7 +267,10 @@ def placed(params: Message, top: Path, x: str) -> Message:
 
 
 def test_every_method_with_a_path_is_tried() -> None:
-    assert {name for name in METHODS if name.startswith("fs/")} == {*BY_PATH, *BY_HANDLE}
+    """Configuration is not read from a path of the client's."""
+    paths = {name for name in METHODS if name.startswith(("fs/", "capabilityRoots/"))}
+
+    assert paths == {*BY_PATH, *BY_HANDLE}
 
 
 @pytest.mark.parametrize("method", BY_PATH)
@@ -302,6 +306,9 @@ async def test_a_link_leads_nowhere_out_of_the_roots(
                 answer = await talking.post(method, asked)
             if method == "fs/watchMissing":
                 assert answer["result"] == {"watching": False}
+            elif method == "capabilityRoots/discoverV1":
+                (root,) = answer["result"]["roots"]
+                assert root["error"].endswith("No such file or directory (os error 2)")
             else:
                 assert "error" in answer, (asked, answer)
             assert "secret" not in json.dumps(answer).replace(f"{link}/secret", "")
@@ -398,3 +405,12 @@ async def test_the_app_dialect_inherits_no_more(url: str, name: str) -> None:
     for lines in (command, process):
         assert {line.partition("=")[0] for line in lines} == {"CI_ONE", "CI_TWO", "PATH"}
     assert spawn == forbids("variable", "HOME")
+
+
+async def test_configuration_outside_of_the_roots_is_not_there(url: str, name: str, top: Path) -> None:
+    """It is not refused: Codex asks for it before each conversation."""
+    asked = {"cwd": (top / "in").as_uri(), "configPaths": [["model"]], "requirementsPaths": [["a"]]}
+    async with rooted(url, name, top) as talking:
+        answer = await talking.call("environmentConfig/read", asked)
+
+    assert (answer["config"]["layers"], answer["requirements"]["layers"]) == ([], [])

@@ -193,8 +193,8 @@ UNNAMED: dict[str, Any] = {
     "events/subscribe": {},
     "events/unsubscribe": {},
     "fs/watchMissing": {"watchId": 1, "missing": ["file:///no-such-file"]},
-    "environmentConfig/read": {},
-    "capabilityRoots/discoverV1": {},
+    "environmentConfig/read": {"cwd": "file:///", "configPaths": [], "requirementsPaths": []},
+    "capabilityRoots/discoverV1": {"roots": [{"id": "r", "path": Path(__file__).parent.as_uri()}]},
     "capabilities/discoverV2": {},
 }
 

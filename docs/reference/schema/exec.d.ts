@@ -89,6 +89,10 @@ export interface Calls {
   "fs/watchMissing": { params: WatchMissingParams; result: WatchMissingResult };
   /** Make an HTTP request from this host. */
   "http/request": { params: HttpRequestParams; result: HttpRequestResult };
+  /** Return the plugin, the skills and the manifests in each of some directories. */
+  "capabilityRoots/discoverV1": { params: DiscoverRootsParams; result: DiscoverRootsResult };
+  /** Return the wanted keys of Codex's configuration on this host, layer by layer. */
+  "environmentConfig/read": { params: ReadConfigParams; result: ReadConfigResult };
 }
 
 /** What the client may tell. */
@@ -730,6 +734,29 @@ export interface RequestHeader {
 
 export type RedirectPolicy = "follow" | "stop";
 
+export interface DiscoverRootsParams {
+  /** At most 128. */
+  roots: CapabilityRoot[];
+}
+
+export interface CapabilityRoot {
+  /** A name of the client's choice, which is in the answer. */
+  id: string;
+  /** URI of the directory. */
+  path: string;
+  /** Nothing is told of the directory that a command in this sandbox could not read. */
+  sandbox?: SandboxContext | null;
+}
+
+export interface ReadConfigParams {
+  /** URI of a directory of this host; which layers there are does not depend on it. */
+  cwd: string;
+  /** Keys of the configuration, each as its way from the top: `["tools", "web"]`. */
+  configPaths: string[][];
+  /** Keys of the requirements. */
+  requirementsPaths: string[][];
+}
+
 export interface InitializeResult {
   /** Name it in `resumeSessionId` to come back. */
   sessionId: string;
@@ -1185,6 +1212,75 @@ export interface ResponseHeader {
   /** In lower case. */
   name: string;
   value: string;
+}
+
+export interface DiscoverRootsResult {
+  /** In the order of the request. */
+  roots: DiscoveredRoot[];
+}
+
+export interface DiscoveredRoot {
+  id: string;
+  /** URI, without dots. */
+  path: string;
+  /** If the directory itself is a plugin's. */
+  plugin: DiscoveredPlugin | null;
+  /** In the order of their URIs. */
+  skills: DiscoveredSkill[];
+  /** Manifests of the directory and of those below it, in the order of their URIs. */
+  namespaceManifests: TextFile[];
+  /** What could not be looked at, and what was left out. */
+  warnings: string[];
+  /** Why there is nothing else. */
+  error: string | null;
+}
+
+export interface DiscoveredPlugin {
+  /** `plugin.json` in `.codex-plugin`, `.claude-plugin` or `.cursor-plugin`; the first that can be read. */
+  manifest: TextFile;
+  /** The file that `mcpServers` of the manifest names, else `.mcp.json`; null if the manifest has an object there. */
+  mcpConfig: TextFile | null;
+  /** The file that `apps` of the manifest names, else `.app.json`. */
+  appsConfig: TextFile | null;
+}
+
+export interface TextFile {
+  /** URI. */
+  path: string;
+  contents: string;
+}
+
+export interface DiscoveredSkill {
+  /** A `SKILL.md`. */
+  instructions: TextFile;
+  /** `agents/openai.yaml` beside it. */
+  metadata: TextFile | null;
+}
+
+export interface ReadConfigResult {
+  /** URI. */
+  userHomeDir: string | null;
+  /** URI: `CODEX_HOME` of the server, or `.codex` in the home. */
+  codexHomeDir: string | null;
+  hostname: string;
+  config: ConfigLayers;
+  requirements: ConfigLayers;
+}
+
+export interface ConfigLayers {
+  /** The weakest first; without those that have none of the keys. */
+  layers: ConfigLayer[];
+  /** Where a layer that the client has from elsewhere belongs among them. */
+  cloudInsertionIndex: number;
+}
+
+export interface ConfigLayer {
+  /** What the layer is, in words for people. */
+  source: string;
+  /** URI of the directory that relative paths in it are relative to. */
+  baseDir: string;
+  /** The keys that were asked for, as far as the layer has them. */
+  toml: string;
 }
 
 /** A process has written something. */

@@ -93,6 +93,7 @@ _FACTS: dict[type[e.HoldfastError], tuple[_Fact, ...]] = {
     e.OutOfTurn: (_REASON,),
     e.RequestCancelled: (),
     e.Forbidden: (_Fact("what", wire="forbidden"), _SUBJECT),
+    e.ConfigBroken: (_REASON,),
     e.AuditFailed: (_REASON,),
     e.UnknownMethod: (_Fact("method"),),
     e.UnknownProcess: (_NAME,),

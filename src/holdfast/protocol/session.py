@@ -213,6 +213,8 @@ def environment_info(host: HostInfo) -> EnvironmentInfo:
         temporary_directories=[paths.to_uri(path) for path in host.temp_dirs],
         temp_dir=paths.to_uri(host.temp),
         capabilities=Capabilities(
+            capability_discovery_sandbox=True,
+            environment_config_read=True,
             fs_watch_missing=True,
             http_header_env_vars=True,
             sandboxed_file_streaming=True,

@@ -18,6 +18,7 @@ from holdfast.errors import (
     BadHeader,
     BadRequest,
     BadUrl,
+    ConfigBroken,
     Fault,
     FileFailed,
     FileRefused,
@@ -78,7 +79,7 @@ ODD = [
 NAMED = (UnknownProcess, NameTaken, StillStarting, StartCancelled, SessionUnknown, SessionBusy)
 OURS_ONLY = (NameAmbiguous, StillRunning)
 """No other server says these, so that they are never read from words."""
-WITH_REASON = (SandboxUnavailable, SignalFailed, BadUrl, AuditFailed, HostUnfit)
+WITH_REASON = (SandboxUnavailable, SignalFailed, BadUrl, AuditFailed, ConfigBroken, HostUnfit)
 
 
 def examples() -> Iterator[tuple[HoldfastError, str]]:

@@ -10,6 +10,7 @@ from holdfast.errors import (
     BadHeader,
     BadRequest,
     BadUrl,
+    ConfigBroken,
     FileFailed,
     FileRefused,
     FileUnsupported,
@@ -101,7 +102,7 @@ def _code_and_text(error: HoldfastError, methods: Iterable[str]) -> tuple[int, s
             return OVERLOADED, "Server overloaded; retry later."
         case Forbidden():
             return INVALID_REQUEST, str(error)
-        case AuditFailed() | HostUnfit():
+        case AuditFailed() | ConfigBroken() | HostUnfit():
             return INTERNAL_ERROR, str(error)
         case Failed():
             return INTERNAL_ERROR, str(error)

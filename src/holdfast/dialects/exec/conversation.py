@@ -27,6 +27,7 @@ from holdfast.wire.jsonrpc import Notification, Response
 
 from .explain import INVALID_REQUEST, explain
 from .path_locks import PathLocks
+from .places import CodexPlaces
 from .scopes import Session, Tenant
 from .state import ExecState
 
@@ -199,6 +200,7 @@ class ExecConversation:
     """One client's talk, from the handshake on.  Implements ``dialect.Conversation``."""
 
     __slots__ = (
+        "_discovering",
         "_exchanges",
         "_files",
         "_listing",
@@ -230,6 +232,7 @@ class ExecConversation:
         self._listing: asyncio.Lock | None = None
         self.subscription: EventSubscription | None = None
         """Tells this client what happens to all processes of its tenant."""
+        self._discovering: asyncio.Lock | None = None
 
     @property
     def session(self) -> Session:
@@ -262,6 +265,13 @@ class ExecConversation:
         if self._listing is None:
             self._listing = asyncio.Lock()
         return self._listing
+
+    @property
+    def discovering(self) -> asyncio.Lock:
+        """Whose turn it is among the client's discoveries, of which each may fill an answer."""
+        if self._discovering is None:
+            self._discovering = asyncio.Lock()
+        return self._discovering
 
     async def begin(self, resume: str | None, *, extended: bool, by_force: bool = False) -> Session:
         """Open or resume the client's session.
@@ -403,6 +413,7 @@ class ExecEndpoint(ExecState):
         file_limits: FileLimits | None = None,
         sandbox_limits: SandboxLimits | None = None,
         webhooks: WebhookSender | None = None,
+        places: CodexPlaces | None = None,
     ) -> None:
         super().__init__(
             backend,
@@ -412,6 +423,7 @@ class ExecEndpoint(ExecState):
             file_limits=file_limits,
             sandbox_limits=sandbox_limits,
             webhooks=webhooks,
+            places=places,
         )
         self.methods = methods
 

@@ -87,7 +87,7 @@ def _code_and_text(error: e.HoldfastError) -> tuple[int, str]:
             return INTERNAL_ERROR, f"failed to signal process: {reason}"
         case e.LimitReached():
             return _limit(error)
-        case e.AuditFailed() | e.HostUnfit():
+        case e.AuditFailed() | e.ConfigBroken() | e.HostUnfit():
             return INTERNAL_ERROR, str(error)
         case e.Forbidden():
             return INVALID_REQUEST, str(error)

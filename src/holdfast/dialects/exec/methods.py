@@ -13,6 +13,8 @@ from holdfast.protocol import files as f
 from holdfast.protocol import inspecting as i
 from holdfast.protocol import processes as p
 from holdfast.protocol import session as s
+from holdfast.protocol.discovery import DISCOVER_ROOTS
+from holdfast.protocol.environment import READ_CONFIG
 from holdfast.protocol.http import HTTP_REQUEST, HttpBodyDelta
 from holdfast.protocol.ranges import READ_RANGE
 from holdfast.protocol.screen import SNAPSHOT
@@ -35,6 +37,8 @@ from .decoding import (
     decode_write_block,
     located,
 )
+from .discovery import discover_roots
+from .environment import read_config
 from .files import close_file, open_file, read_block, watch_missing, write_block
 from .http import request
 from .inspecting import inspect
@@ -78,6 +82,13 @@ def _file(
     """A row about files: its span has the name of the method."""
     handle = in_span(signature.name, handle)
     return _method(signature, handle, "filesystem", decode=decode, waits=True, **traits)
+
+
+def _discovery(
+    signature: Signature[P, R], handle: Callable[..., Any], family: str = "capability discovery"
+) -> Method:
+    """A row about what is installed on the host, which is found by reading many files."""
+    return _method(signature, in_span(signature.name, handle), family, waits=True)
 
 
 def _name(params: Any) -> str:
@@ -152,6 +163,8 @@ _ROWS = (
     _file(f.CLOSE_FILE, close_file, implied_by=(f.OPEN_FILE.name,)),
     _file(f.WATCH_MISSING, watch_missing, decode_watch_missing),
     _method(HTTP_REQUEST, request, "http", decode=decode_http_request, waits=True),
+    _discovery(DISCOVER_ROOTS, discover_roots),
+    _discovery(READ_CONFIG, read_config, "environment config"),
 )
 
 
@@ -165,8 +178,7 @@ def _absent(method: str, family: str) -> Method:
 
 
 ABSENT = {
-    "environment config": "environmentConfig/read",
-    "capability discovery": "capabilityRoots/discoverV1 capabilities/discoverV2",
+    "capability discovery": "capabilities/discoverV2",
 }
 METHODS: dict[str, Method] = {each.signature.name: each for each in _ROWS if each.signature is not None}
 METHODS |= {name: _absent(name, family) for family, names in ABSENT.items() for name in names.split()}

@@ -19,6 +19,7 @@ from .archive import Archive
 from .entries import ArchivedEntry, Entry, StartSummary
 from .expiry import Expiry
 from .notes import found_again
+from .places import CodexPlaces, codex_places
 from .scopes import (
     ProcessScope,
     Session,
@@ -60,6 +61,7 @@ class ExecState:
         file_limits: FileLimits | None = None,
         sandbox_limits: SandboxLimits | None = None,
         webhooks: WebhookSender | None = None,
+        places: CodexPlaces | None = None,
     ) -> None:
         self.backend = backend
         self.limits = limits or SessionLimits()
@@ -68,6 +70,7 @@ class ExecState:
         self.sandbox_limits = sandbox_limits or SandboxLimits()
         self.webhooks = webhooks
         """Tells the ends of processes to whom their clients have named; None if nobody may be named."""
+        self.places = places or codex_places(backend.info.home)
         self.http_room = Room(
             self.http_limits.buffered_total, "bytes of buffered HTTP responses", name="http.buffered_total"
         )

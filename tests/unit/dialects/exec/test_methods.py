@@ -82,6 +82,8 @@ def test_requests_about_a_process_say_about_which() -> None:
 def test_whatever_may_take_long_is_counted_or_bounded_by_itself() -> None:
     """A termination is: it must get through when a client waits for many things already."""
     assert sorted(name for name, method in METHODS.items() if method.waits) == [
+        "capabilityRoots/discoverV1",
+        "environmentConfig/read",
         "events/subscribe",
         "fs/archive",
         "fs/canonicalize",

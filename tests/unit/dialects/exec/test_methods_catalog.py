@@ -21,6 +21,7 @@ from holdfast.dialects.exec.decoding import (
     decode_write_block,
 )
 from holdfast.dialects.exec.methods import ABSENT, CATALOG, METHODS
+from holdfast.dialects.exec.places import CodexPlaces
 from holdfast.model import Chunk, Exit, Gap, Kind, Outcome, Page, Stream, Usage
 from holdfast.protocol.files import WatchMissingParams, WriteBlockParams
 from holdfast.protocol.http import HttpRequestParams
@@ -113,8 +114,28 @@ TIMEOUT = Exit(137, Outcome(Kind.TIMEOUT, signal=9, by="limit"), Usage(1000, 200
 WALK = {"maxDepth": 1, "maxDirectories": 2, "maxEntries": 9, "followDirectorySymlinks": False}
 
 
+FILE_FAMILIES = {"fs", "capabilityRoots", "environmentConfig"}
+"""Methods that need files, and no processes."""
+
+
+def furnish(root: Path) -> None:
+    """Something of everything that a client may look for."""
+    for name in (
+        ".codex-plugin/plugin.json",
+        ".mcp.json",
+        "s/SKILL.md",
+        "s/agents/openai.yaml",
+        "config.toml",
+    ):
+        (root / name).parent.mkdir(exist_ok=True)
+        (root / name).write_text("a = 1")
+    (root / "large").mkdir()
+    (root / "large/SKILL.md").write_bytes(bytes(2**20 + 1))
+
+
 async def file_result(name: str, root: Path) -> Any:
     """The answer to a call about files."""
+    furnish(root)
     (root / "file").write_bytes(b"hi")
     (root / os.fsdecode(b"\xff")).touch()
     here, file = {"path": uri(root)}, {"path": uri(root / "file")}
@@ -136,8 +157,11 @@ async def file_result(name: str, root: Path) -> Any:
         "fs/writeBlock": {"handleId": "h", "offset": 0, "chunk": "aGk="},
         "fs/close": {"handleId": "h"},
         "fs/watchMissing": {"watchId": 1, "missing": [uri(root / "none")]},
+        "capabilityRoots/discoverV1": {"roots": [{"id": "r", **here}]},
+        "environmentConfig/read": {"cwd": here["path"], "configPaths": [["a"]], "requirementsPaths": [["a"]]},
     }
     async with file_scene() as scene:
+        scene.endpoint.places = CodexPlaces(str(root), str(root), str(root))
         mode = "replace" if name == "fs/writeBlock" else "read"
         await scene.call("fs/open", {**file, "handleId": "h", "mode": mode})
         return await scene.call(name, calls[name])
@@ -171,7 +195,7 @@ async def result_of(name: str, *, ended: bool) -> Any:
 @pytest.mark.parametrize("call", CATALOG.calls, ids=lambda call: call.name)
 async def test_the_result_of_a_call_is_exactly_of_its_type(call: Any, tmp_path: Path, *, ended: bool) -> None:
     """What is put together from bytes would otherwise drift from what is said of it."""
-    is_file = call.name.startswith("fs/")
+    is_file = call.name.partition("/")[0] in FILE_FAMILIES
     result = await (file_result(call.name, tmp_path) if is_file else result_of(call.name, ended=ended))
 
     exactly(result, call.result)
