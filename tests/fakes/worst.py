@@ -260,6 +260,7 @@ def _exec_ordinary(root: str) -> dict[str, Any]:
         "fs/close": {"handleId": "h"},
         "fs/watchMissing": {"watchId": 1, "missing": [f"{root}/none"]},
         "capabilityRoots/discoverV1": {"roots": [{"id": "r", "path": root}]},
+        "capabilities/discoverV2": {"cwd": root},
         "environmentConfig/read": {"cwd": root, "configPaths": [["x"]], "requirementsPaths": []},
         # Nobody listens at this port, and nothing is sent anywhere else.
         "http/request": {"method": "GET", "url": "http://127.0.0.1:9/", "requestId": "r"},

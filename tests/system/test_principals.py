@@ -195,7 +195,7 @@ UNNAMED: dict[str, Any] = {
     "fs/watchMissing": {"watchId": 1, "missing": ["file:///no-such-file"]},
     "environmentConfig/read": {"cwd": "file:///", "configPaths": [], "requirementsPaths": []},
     "capabilityRoots/discoverV1": {"roots": [{"id": "r", "path": Path(__file__).parent.as_uri()}]},
-    "capabilities/discoverV2": {},
+    "capabilities/discoverV2": {"cwd": "file://elsewhere/"},
 }
 
 BY_PATH = {

@@ -91,6 +91,8 @@ export interface Calls {
   "http/request": { params: HttpRequestParams; result: HttpRequestResult };
   /** Return the plugin, the skills and the manifests in each of some directories. */
   "capabilityRoots/discoverV1": { params: DiscoverRootsParams; result: DiscoverRootsResult };
+  /** Return the plugins and the skills that the server's user, or everybody on this host, has installed. */
+  "capabilities/discoverV2": { params: DiscoverInstalledParams; result: DiscoverInstalledResult };
   /** Return the wanted keys of Codex's configuration on this host, layer by layer. */
   "environmentConfig/read": { params: ReadConfigParams; result: ReadConfigResult };
 }
@@ -748,6 +750,13 @@ export interface CapabilityRoot {
   sandbox?: SandboxContext | null;
 }
 
+export interface DiscoverInstalledParams {
+  /** URI of a directory of this host; what is installed does not depend on it. */
+  cwd: string;
+  /** Nothing is told of what a command in this sandbox could not read. */
+  sandbox?: SandboxContext | null;
+}
+
 export interface ReadConfigParams {
   /** URI of a directory of this host; which layers there are does not depend on it. */
   cwd: string;
@@ -1255,6 +1264,75 @@ export interface DiscoveredSkill {
   instructions: TextFile;
   /** `agents/openai.yaml` beside it. */
   metadata: TextFile | null;
+}
+
+export interface DiscoverInstalledResult {
+  /** In the order of their names. */
+  plugins: InstalledPlugin[];
+  /** Root by root, in the order of their URIs. */
+  skills: InstalledSkill[];
+  warnings: string[];
+}
+
+export interface InstalledPlugin {
+  /** `NAME@MARKETPLACE`. */
+  id: string;
+  displayName: string;
+  /** Null. */
+  remotePluginId: string | null;
+  version: string;
+  /** URI. */
+  root: string;
+  files: DiscoveredPlugin;
+  skills: PluginSkill[];
+}
+
+export interface PluginSkill {
+  /** With the name of its plugin, if it belongs to one: `choir:sing`. */
+  name: string;
+  description: string;
+  shortDescription: string | null;
+  /** URI of its `SKILL.md`. */
+  path: string;
+  dependencies: SkillDependencies | null;
+  policy: SkillPolicy | null;
+}
+
+export interface SkillDependencies {
+  tools: SkillTool[];
+}
+
+export interface SkillTool {
+  type: string;
+  value: string;
+  description: string | null;
+  transport: string | null;
+  command: string | null;
+  url: string | null;
+  /** Null. */
+  oauthCallbackPort: number | null;
+}
+
+export interface SkillPolicy {
+  allowImplicitInvocation: boolean | null;
+  products: string[];
+}
+
+export interface InstalledSkill {
+  name: string;
+  description: string;
+  shortDescription: string | null;
+  path: string;
+  dependencies: SkillDependencies | null;
+  policy: SkillPolicy | null;
+  discoveryRoot: SkillRoot;
+}
+
+export interface SkillRoot {
+  /** `codex-home-skills`, `user-agent-skills` or `system-skills`. */
+  id: string;
+  /** URI. */
+  path: string;
 }
 
 export interface ReadConfigResult {

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from .sandbox import SandboxContext
-from .shapes import Params, PathText, Shape, Signature
+from .shapes import U16, Params, PathText, Shape, Signature
 
 # Capability roots.
 
@@ -72,3 +72,81 @@ class DiscoverRootsResult(Shape):
 
 
 DISCOVER_ROOTS = Signature("capabilityRoots/discoverV1", DiscoverRootsParams, DiscoverRootsResult)
+
+
+# What is installed.
+
+
+class DiscoverInstalledParams(Params):
+    wire_name = "DiscoverV2CapabilitiesRequest"
+
+    cwd: PathText
+    """URI of a directory of this host; what is installed does not depend on it."""
+    sandbox: SandboxContext | None = None
+    """Nothing is told of what a command in this sandbox could not read."""
+
+
+class SkillTool(Shape):
+    type: str
+    value: str
+    description: str | None = None
+    transport: str | None = None
+    command: str | None = None
+    url: str | None = None
+    oauth_callback_port: U16 | None = None
+    """Null."""
+
+
+class SkillDependencies(Shape):
+    tools: list[SkillTool]
+
+
+class SkillPolicy(Shape):
+    allow_implicit_invocation: bool | None
+    products: list[str]
+
+
+class PluginSkill(Shape):
+    name: str
+    """With the name of its plugin, if it belongs to one: ``choir:sing``."""
+    description: str
+    short_description: str | None
+    path: str
+    """URI of its ``SKILL.md``."""
+    dependencies: SkillDependencies | None
+    policy: SkillPolicy | None
+
+
+class SkillRoot(Shape):
+    id: str
+    """``codex-home-skills``, ``user-agent-skills`` or ``system-skills``."""
+    path: str
+    """URI."""
+
+
+class InstalledSkill(PluginSkill):
+    discovery_root: SkillRoot
+
+
+class InstalledPlugin(Shape):
+    id: str
+    """``NAME@MARKETPLACE``."""
+    display_name: str
+    remote_plugin_id: str | None
+    """Null."""
+    version: str
+    root: str
+    """URI."""
+    files: DiscoveredPlugin
+    skills: list[PluginSkill]
+
+
+class DiscoverInstalledResult(Shape):
+    plugins: list[InstalledPlugin]
+    """In the order of their names."""
+    skills: list[InstalledSkill]
+    """Root by root, in the order of their URIs."""
+    warnings: list[str]
+
+
+DISCOVER_INSTALLED = Signature("capabilities/discoverV2", DiscoverInstalledParams, DiscoverInstalledResult)

@@ -214,6 +214,7 @@ def environment_info(host: HostInfo) -> EnvironmentInfo:
         temp_dir=paths.to_uri(host.temp),
         capabilities=Capabilities(
             capability_discovery_sandbox=True,
+            capability_discovery_v2=True,
             environment_config_read=True,
             fs_watch_missing=True,
             http_header_env_vars=True,

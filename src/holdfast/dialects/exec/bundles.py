@@ -93,3 +93,48 @@ def not_utf8(error: UnicodeDecodeError) -> str:
     if error.reason == "unexpected end of data":
         return f"incomplete utf-8 byte sequence from index {error.start}"
     return f"invalid utf-8 sequence of {error.end - error.start} bytes from index {error.start}"
+
+
+# What is installed.
+
+
+class _Interface(msgspec.Struct):
+    displayName: str | None = None
+
+
+class About(msgspec.Struct):
+    """What the manifest of a plugin says of the plugin."""
+
+    name: str | None
+    display_name: str | None
+
+    @classmethod
+    def read(cls, contents: str) -> About | None:
+        """Return what is said; None if it is not a manifest."""
+        try:
+            found = msgspec.json.decode(contents.encode(), type=_Described)
+        except (msgspec.DecodeError, RecursionError):
+            return None
+        shown = None if found.interface is None else found.interface.displayName
+        return cls(found.name, shown)
+
+
+class _Described(msgspec.Struct):
+    name: str | None = None
+    interface: _Interface | None = None
+
+
+def newest(versions: Iterable[str]) -> str | None:
+    """Return the version to use: one that is called ``local``, else the highest, part by part."""
+    return max(versions, key=lambda name: (name == "local", _parts(name)), default=None)
+
+
+def _parts(version: str) -> list[tuple[int, int, str]]:
+    """Return what a version is compared by: numbers by their size, below words; what is yet to come first."""
+    release, dash, _ = version.partition("-")
+    # A number has its bound, because what only looks like one takes long to read.
+    parts = [
+        (0, int(part), "") if part.isdecimal() and len(part) < 20 else (1, 0, part)
+        for part in release.split(".")
+    ]
+    return [*parts, (-1, 0, version) if dash else (-1, 1, "")]

@@ -34,7 +34,7 @@ from .explain import file_text
 MOST_ROOTS = 128
 """The protocol's."""
 
-_OF_FILE = (FileFailed, FileRefused, FileUnsupported)
+OF_FILE = (FileFailed, FileRefused, FileUnsupported)
 
 
 async def discover_roots(talk: ExecConversation, params: DiscoverRootsParams) -> JsonParts:
@@ -48,15 +48,15 @@ async def discover_roots(talk: ExecConversation, params: DiscoverRootsParams) ->
         await talk.flow()  # The next large answer waits until the client has taken the last one.
         room = Room(endpoint.limits.answer_bytes, "bytes of one answer", name="session.answer_bytes")
         for number, (root, sandbox) in enumerate(zip(params.roots, sandboxes, strict=True)):
-            found = _Root(talk.backend.files, root, sandbox, room)
+            found = RootReader(talk.backend.files, root, sandbox, room)
             await found.look(talk, endpoint.file_limits.walk_bytes)
             parts += (b"," if number else b"", *found.parts())
     parts.append(b"]}")
     return parts
 
 
-class _Root:
-    """A capability root, as far as it has been looked at.  What it offers is JSON already, to be bounded."""
+class RootReader:
+    """A directory with capabilities, as far as it has been looked at.  What is told of it is JSON already."""
 
     def __init__(self, files: Files, root: CapabilityRoot, sandbox: Sandbox | None, room: Room) -> None:
         self._files = files
@@ -66,11 +66,17 @@ class _Root:
         self._identifier = root.id
         self._uri = paths.parse(root.path)
         self._told = self._uri.uri
+        self.plugin: DiscoveredPlugin | None = None
         self._plugin = b"null"
         self._skills: list[bytes] = []
         self._manifests: list[bytes] = []
         self._warnings: list[bytes] = []
         self._error: str | None = None
+
+    @property
+    def warned(self) -> bool:
+        """Whether anything could not be looked at."""
+        return bool(self._warnings)
 
     def parts(self) -> list[bytes]:
         """Return the answer about it."""
@@ -94,12 +100,33 @@ class _Root:
                     self._error = f"capability root {self._told} is not a directory"
                     return
                 await self._scan(path, walk_bytes)
-        except _OF_FILE as error:
+        except OF_FILE as error:
             self._error = f"failed to inspect capability root {self._told}: {_words(error)}"
         except LimitReached as error:
             self._left_out(error)
 
     async def _scan(self, path: str, walk_bytes: int) -> None:
+        files = await self.walk(path, walk_bytes)
+        plugin = await self.find_plugin(path)
+        if self.plugin is not None:
+            text = encode(self.plugin)
+            self._room.take(len(text))
+            self._plugin = text
+        for directory, manifest in bundles.manifests(files).items():
+            if plugin is None or directory != path.rstrip("/"):
+                self._add(self._manifests, await self.text(manifest))
+        if plugin is not None:
+            # It is listed where its URI puts it, and may have been reached by a link that no walk follows.
+            self._add(self._manifests, plugin)
+            self._manifests.sort(key=_path_of)
+        for skill in bundles.skills(files):
+            instructions = await self.text(skill)
+            if instructions is not None:
+                metadata = await self.text(bundles.metadata_of(skill))
+                self._add(self._skills, DiscoveredSkill(instructions, metadata))
+
+    async def walk(self, path: str, walk_bytes: int) -> list[str]:
+        """Return the files below a directory."""
         terms = WalkTerms(
             depth=bundles.DEPTH,
             directories=bundles.DIRECTORIES,
@@ -116,38 +143,24 @@ class _Root:
             )
         if walk.truncated:
             self._warn(f"capability scan reached its traversal limit (root: {self._told})")
-        files = [entry.path for entry in walk.entries if not entry.directory]
-        plugin = await self._find_plugin(path)
-        for directory, manifest in bundles.manifests(files).items():
-            if plugin is None or directory != path.rstrip("/"):
-                self._add(self._manifests, await self._text(manifest))
-        if plugin is not None:
-            # It is listed where its URI puts it, and may have been reached by a link that no walk follows.
-            self._add(self._manifests, plugin)
-            self._manifests.sort(key=_path_of)
-        for skill in bundles.skills(files):
-            text = await self._text(skill)
-            if text is not None:
-                metadata = await self._text(bundles.metadata_of(skill))
-                self._add(self._skills, DiscoveredSkill(text, metadata))
+        return [entry.path for entry in walk.entries if not entry.directory]
 
-    async def _find_plugin(self, path: str) -> TextFile | None:
+    async def find_plugin(self, path: str) -> TextFile | None:
+        """Return the manifest of the plugin that a directory is, and keep its other files."""
         for each in bundles.MANIFESTS:
-            manifest = await self._text(os.path.join(path, each))
+            manifest = await self.text(os.path.join(path, each))
             if manifest is None:
                 continue
             pointers = bundles.Pointers(manifest.contents)
             for member, fault in pointers.faults:
                 self._warn(f"ignoring {member} in {manifest.path}: {fault.value}")
             wanted = (pointers.mcp_config, pointers.apps_config)
-            others = [(each and await self._text(os.path.join(path, each))) or None for each in wanted]
-            text = encode(DiscoveredPlugin(manifest, *others))
-            self._room.take(len(text))
-            self._plugin = text
+            others = [(each and await self.text(os.path.join(path, each))) or None for each in wanted]
+            self.plugin = DiscoveredPlugin(manifest, *others)
             return manifest
         return None
 
-    async def _text(self, path: str) -> TextFile | None:
+    async def text(self, path: str) -> TextFile | None:
         """Return a file of text; None if there is none, or, with a warning, if it cannot be had."""
         told, doing = f"capability file {paths.to_uri(path)}", "inspect"
         try:
@@ -156,7 +169,7 @@ class _Root:
                 return None
             doing = "read"
             data = await self._files.read(path, at_once=bundles.FILE_BYTES, sandbox=self._sandbox)
-        except _OF_FILE as error:
+        except OF_FILE as error:
             if getattr(error, "number", 0) != errno.ENOENT:
                 self._warn(f"failed to {doing} {told}: {_words(error)}")
             return None

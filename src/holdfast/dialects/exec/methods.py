@@ -8,12 +8,11 @@ from typing import Any, TypeVar
 
 from holdfast.dialects.dialect import Catalog, Method, Notice, listed, notice
 from holdfast.dialects.endpoints import Services
-from holdfast.errors import UnknownMethod
 from holdfast.protocol import files as f
 from holdfast.protocol import inspecting as i
 from holdfast.protocol import processes as p
 from holdfast.protocol import session as s
-from holdfast.protocol.discovery import DISCOVER_ROOTS
+from holdfast.protocol.discovery import DISCOVER_INSTALLED, DISCOVER_ROOTS
 from holdfast.protocol.environment import READ_CONFIG
 from holdfast.protocol.http import HTTP_REQUEST, HttpBodyDelta
 from holdfast.protocol.ranges import READ_RANGE
@@ -26,7 +25,7 @@ from holdfast.protocol.waiting import WAIT_FOR
 
 from . import files
 from .control import acknowledge, close_stdin, resize, signal, terminate, write
-from .conversation import ExecConversation, ExecEndpoint
+from .conversation import ExecEndpoint
 from .decoding import (
     decode_http_request,
     decode_list,
@@ -42,6 +41,7 @@ from .environment import read_config
 from .files import close_file, open_file, read_block, watch_missing, write_block
 from .http import request
 from .inspecting import inspect
+from .installed import discover_installed
 from .naming import find, remove
 from .ranges import read_range
 from .reading import read, wait
@@ -164,24 +164,12 @@ _ROWS = (
     _file(f.WATCH_MISSING, watch_missing, decode_watch_missing),
     _method(HTTP_REQUEST, request, "http", decode=decode_http_request, waits=True),
     _discovery(DISCOVER_ROOTS, discover_roots),
+    _discovery(DISCOVER_INSTALLED, discover_installed),
     _discovery(READ_CONFIG, read_config, "environment config"),
 )
 
 
-def _absent(method: str, family: str) -> Method:
-    """A method of the protocol that this server does not have."""
-
-    def refuse(talk: ExecConversation, params: Any) -> None:
-        raise UnknownMethod(method)
-
-    return Method(lambda params: params, refuse, family)
-
-
-ABSENT = {
-    "capability discovery": "capabilities/discoverV2",
-}
 METHODS: dict[str, Method] = {each.signature.name: each for each in _ROWS if each.signature is not None}
-METHODS |= {name: _absent(name, family) for family, names in ABSENT.items() for name in names.split()}
 
 CATALOG = Catalog(
     name="exec",

@@ -4,7 +4,16 @@ from __future__ import annotations
 
 import pytest
 
-from holdfast.dialects.exec.bundles import PointerFault, Pointers, manifests, metadata_of, not_utf8, skills
+from holdfast.dialects.exec.bundles import (
+    About,
+    PointerFault,
+    Pointers,
+    manifests,
+    metadata_of,
+    newest,
+    not_utf8,
+    skills,
+)
 
 
 def test_skills_are_in_the_order_of_their_uris() -> None:
@@ -83,3 +92,37 @@ def test_bytes_that_are_no_text_are_told(data: bytes, words: str) -> None:
         data.decode()
 
     assert not_utf8(caught.value) == words
+
+
+@pytest.mark.parametrize(
+    ("contents", "about"),
+    [
+        ("{}", About(None, None)),
+        ('{"name": "p", "interface": {"displayName": "P", "x": 1}, "skills": 5}', About("p", "P")),
+        ("{nope", None),
+        ("[]", None),
+        ('{"name": 7}', None),
+    ],
+)
+def test_a_manifest_says_what_its_plugin_is_called(contents: str, about: About | None) -> None:
+    assert About.read(contents) == about
+
+
+@pytest.mark.parametrize(
+    "versions",
+    [
+        ["local", "9.0"],
+        ["10.0.0", "2.0.0", "1"],
+        ["1.0.0", "1.0.0-b", "1.0.0-a"],
+        ["abc", "0.1"],
+        ["1.0.1", "1.0"],
+        ["1." + "9" * 19, "1.1"],
+        ["1." + "9" * 5000, "1.2"],
+    ],
+)
+def test_the_newest_version_is_the_first_of_these(versions: list[str]) -> None:
+    assert newest(reversed(versions)) == versions[0]
+
+
+def test_of_no_versions_none_is_the_newest() -> None:
+    assert newest([]) is None

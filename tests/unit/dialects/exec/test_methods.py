@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from holdfast.dialects.exec.methods import ABSENT, METHODS
-from tests.fakes.exec_talk import START, ready
+from holdfast.dialects.exec.methods import METHODS
+from tests.fakes.exec_talk import START
 
 
 @pytest.mark.parametrize(
@@ -47,15 +47,6 @@ def test_a_method_belongs_to_a_family(method: str, family: str) -> None:
     assert METHODS[method].family == family
 
 
-@pytest.mark.parametrize("method", " ".join(ABSENT.values()).split())
-async def test_a_method_of_the_protocol_that_is_not_here_is_unknown(method: str) -> None:
-    scene = await ready()
-
-    error = await scene.refusal(method, None)
-
-    assert str(error) == f"unknown method {method!r}"
-
-
 def test_requests_about_a_process_say_about_which() -> None:
     """They wait while it starts; only terminate does not, because it gives the start up."""
     asked = {
@@ -82,6 +73,7 @@ def test_requests_about_a_process_say_about_which() -> None:
 def test_whatever_may_take_long_is_counted_or_bounded_by_itself() -> None:
     """A termination is: it must get through when a client waits for many things already."""
     assert sorted(name for name, method in METHODS.items() if method.waits) == [
+        "capabilities/discoverV2",
         "capabilityRoots/discoverV1",
         "environmentConfig/read",
         "events/subscribe",

@@ -39,6 +39,7 @@ async def test_initialize_tells_the_session_and_the_host() -> None:
     assert extensions == {"version": 1, "features": PLAIN, "treeExact": True, "durable": False}
     assert {name for name, offered in capabilities.items() if offered} == {
         "capabilityDiscoverySandbox",
+        "capabilityDiscoveryV2",
         "environmentConfigRead",
         "fileWriteStreaming",
         "fsWatchMissing",
