@@ -775,7 +775,7 @@ export interface InitializeResult {
 export interface EnvironmentInfo {
   /** The login shell of the server's user. */
   shell: ShellInfo;
-  /** The version of holdfast. */
+  /** The version of holdfast, for a client that asks for extensions; else that of the reference's server whose place it takes, because clients leave out methods that older ones lack. */
   executorVersion: string;
   /** `sha256:HEX`, the same for as long as the host's installation. */
   providerId: string;

@@ -157,7 +157,8 @@ class EnvironmentInfo(Shape):
     shell: ShellInfo
     """The login shell of the server's user."""
     executor_version: str = ""
-    """The version of holdfast."""
+    """The version of holdfast, for a client that asks for extensions; else that of the reference's server
+    whose place it takes, because clients leave out methods that older ones lack."""
     provider_id: str = ""
     """``sha256:HEX``, the same for as long as the host's installation."""
     cwd: str = ""
@@ -202,11 +203,15 @@ ENVIRONMENT_STATUS: Signature[None, StatusResult] = Signature("environment/statu
 # The host, from the values of ``holdfast.model`` to the wire and back.
 
 
-def environment_info(host: HostInfo) -> EnvironmentInfo:
-    """What a server tells of its host."""
+REFERENCE_VERSION = "0.166.0"
+"""The exec server of the reference whose methods these are.  Its clients leave alone what older ones lack."""
+
+
+def environment_info(host: HostInfo, *, extended: bool) -> EnvironmentInfo:
+    """What a server tells of its host.  A client is ``extended`` if it asks for more than the protocol."""
     return EnvironmentInfo(
         shell=ShellInfo(os.path.basename(host.shell), host.shell),
-        executor_version=host.version,
+        executor_version=host.version if extended else REFERENCE_VERSION,
         provider_id=host.provider,
         cwd=paths.to_uri(host.cwd),
         user_home_dir=UNSET if host.home is None else paths.to_uri(host.home),

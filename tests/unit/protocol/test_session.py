@@ -46,7 +46,7 @@ def test_a_host_comes_back_as_it_was_told(
         sandboxes=sandboxes,
         durable=durable,
     )
-    told = msgspec.json.encode(environment_info(host))
+    told = msgspec.json.encode(environment_info(host, extended=True))
 
     assert host_info(msgspec.json.decode(told, type=EnvironmentInfo)) == host
 

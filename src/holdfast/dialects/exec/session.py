@@ -33,13 +33,13 @@ from .scopes import ProcessScope, Session
 async def initialize(talk: ExecConversation, params: InitializeParams) -> InitializeResult:
     """Open or resume a session."""
     session = await talk.begin(params.resume_session_id, extended=bool(params.holdfast))
-    return InitializeResult(session.key, describe_host(talk.backend.info))
+    return InitializeResult(session.key, _host(talk))
 
 
 async def take_over(talk: ExecConversation, params: TakeOverParams) -> InitializeResult:
     """Resume a session, instead of ``initialize``, also if another connection has it, which then ends."""
     session = await talk.begin(params.session_id, extended=bool(params.holdfast), by_force=True)
-    return InitializeResult(session.key, describe_host(talk.backend.info))
+    return InitializeResult(session.key, _host(talk))
 
 
 async def close(talk: ExecConversation, params: None) -> CloseResult:
@@ -49,7 +49,11 @@ async def close(talk: ExecConversation, params: None) -> CloseResult:
 
 def environment_info(talk: ExecConversation, params: None) -> EnvironmentInfo:
     """Describe the host: its shell, its directories, its capabilities."""
-    return describe_host(talk.backend.info)
+    return _host(talk)
+
+
+def _host(talk: ExecConversation) -> EnvironmentInfo:
+    return describe_host(talk.backend.info, extended=talk.session.extended)
 
 
 def environment_status(talk: ExecConversation, params: None) -> JsonParts:

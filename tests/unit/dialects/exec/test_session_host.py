@@ -25,7 +25,7 @@ async def test_initialize_tells_the_session_and_the_host() -> None:
     capabilities = result["environmentInfo"].pop("capabilities")
     assert result["environmentInfo"] == {
         "shell": {"name": "bash", "path": "/bin/bash"},
-        "executorVersion": "9.9.9",
+        "executorVersion": "0.166.0",
         "providerId": "sha256:00",
         "cwd": "file:///srv/a%20b",
         "userHomeDir": "file:///home/%C3%A9",
@@ -55,6 +55,16 @@ async def test_the_host_is_told_the_same_later() -> None:
 
     assert await scene.call("environment/info") == first["environmentInfo"]
     assert await scene.call("environment/status", {}) == {"status": "ready"}
+
+
+async def test_only_who_knows_of_holdfast_is_told_its_version() -> None:
+    """A client of the reference compares it with its own, and leaves out what older servers lack."""
+    plain, ours = ExecTalk(), ExecTalk()
+    told = await plain.call("initialize", {"clientName": "o"})
+    again = await ours.call("initialize", {"clientName": "o", "holdfast": 1})
+
+    versions = [each["environmentInfo"]["executorVersion"] for each in (told, again)]
+    assert versions == ["0.166.0", "9.9.9"]
 
 
 def test_every_feature_is_announced_once_and_in_order() -> None:
