@@ -162,7 +162,9 @@ def _quoted(text: str) -> str | None:
 
 def _unescaped(match: re.Match[str]) -> str:
     if match[1][0] in "ux" and len(match[1]) > 1:
-        return chr(int(match[1][1:], 16))
+        if 0xD800 <= (code := int(match[1][1:], 16)) < 0xE000:
+            raise ValueError("half of a character")
+        return chr(code)
     return _ESCAPES.get(match[1], match[0])
 
 

@@ -7,7 +7,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from . import answers, archives, envelope, frames, heads, lines, news, params, session, texts
+from . import answers, archives, envelope, frames, heads, lines, news, params, session, skills, texts
 
 CORPUS = Path(__file__).resolve().parents[1] / "corpus"
 
@@ -47,6 +47,9 @@ TARGETS: dict[str, Target] = {
     "answers": Target(answers.check, answers.SEEDS, share=8),
     "server_errors": Target(answers.check_error, answers.ERROR_SEEDS, share=8),
     "tar": Target(archives.check, archives.SEEDS, archives.WORDS, share=4),
+    "skills": Target(skills.check_skill, skills.SKILL_SEEDS, skills.WORDS, share=8),
+    "manifests": Target(skills.check_manifest, skills.MANIFEST_SEEDS, _JSON, share=8),
+    "configs": Target(skills.check_config, skills.CONFIG_SEEDS, share=4),
     "session": Target(session.check, session.SEEDS, share=1),
     "shim_news": Target(news.check_report, news.NEWS_SEEDS),
     "past": Target(news.check_past, news.PAST_SEEDS, share=6),

@@ -44,6 +44,7 @@ def test_what_people_write_is_read(text: str, expected: Any) -> None:
     [
         "a: 1\na: 2",
         "a: &x y",
+        'a: "\\ud800"',
         "a: *x",
         "a: !!str 5",
         "a: 1\n  b",
