@@ -69,7 +69,6 @@ def test_reasons_are_counted_and_marks_for_tools_are_not(tmp_path: Path) -> None
     assert measure.comments_per_100(tmp_path) == round(100 * 2 / 7, 1)
 
 
-def test_every_module_stands_in_a_layer_and_none_needs_itself() -> None:
-    """The rest are goals; these two are kept."""
-    assert measure.outside_layers() == []
-    assert measure.cycles("holdfast", types=False) == []
+def test_the_house_is_as_it_should_be() -> None:
+    """What is only looked at now and then is lost now and then."""
+    assert [(figure.name, figure.value) for figure in measure.figures() if not figure.good] == []

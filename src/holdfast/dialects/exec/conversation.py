@@ -6,7 +6,7 @@ import asyncio
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from enum import Enum
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Final, Protocol
 
 from holdfast.backend import HostedBackend
 from holdfast.config import FileLimits, HttpLimits, SandboxLimits, SessionLimits
@@ -33,7 +33,16 @@ from .state import ExecState
 
 if TYPE_CHECKING:
     from .notifying import WebhookSender
-    from .subscribing import EventSubscription
+
+
+class Subscription(Protocol):
+    """What tells a client of events, as its conversation sees it."""
+
+    def drained(self) -> None:
+        """The client has caught up."""
+
+    def end(self) -> None:
+        """Tell the client nothing more."""
 
 
 class Handles:
@@ -230,7 +239,7 @@ class ExecConversation:
         self._exchanges: Exchanges | None = None
         self._files: ConnectionFiles | None = None
         self._listing: asyncio.Lock | None = None
-        self.subscription: EventSubscription | None = None
+        self.subscription: Subscription | None = None
         """Tells this client what happens to all processes of its tenant."""
         self._discovering: asyncio.Lock | None = None
 
