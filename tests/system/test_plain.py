@@ -131,6 +131,9 @@ async def test_the_extensions_are_announced_and_otherwise_out_of_sight(served: t
     announced = capabilities.pop("holdfast")
     assert result.keys() == {"sessionId", "environmentInfo"}
     true = {
+        "capabilityDiscoverySandbox",
+        "capabilityDiscoveryV2",
+        "environmentConfigRead",
         "fsWatchMissing",
         "httpHeaderEnvVars",
         "sandboxedFileStreaming",
