@@ -11,6 +11,7 @@ import os
 
 import msgspec
 
+from holdfast.dialects.dialect import Pause
 from holdfast.dialects.scope import Room
 from holdfast.errors import FileFailed, FileRefused, FileUnsupported, LimitReached
 from holdfast.files import Files, WalkTerms
@@ -42,7 +43,11 @@ async def discover_roots(talk: ExecConversation, params: DiscoverRootsParams) ->
     if len(params.roots) > MOST_ROOTS:
         raise FileRefused(f"capability root discovery accepts at most {MOST_ROOTS} roots")
     endpoint = talk.endpoint
-    sandboxes = [sandbox_of(root.sandbox, None, endpoint.sandbox_limits) for root in params.roots]
+    sandboxes = []
+    for root in params.roots:
+        sandboxes.append(sandbox_of(root.sandbox, None, endpoint.sandbox_limits))
+        if root.sandbox is not None:
+            await Pause()  # Each may be as long as those of other requests.
     parts = JsonParts((b'{"roots":[',))
     async with talk.discovering:
         await talk.flow()  # The next large answer waits until the client has taken the last one.

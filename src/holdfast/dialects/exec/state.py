@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable, Iterable, Iterator, Mapping
+from functools import cached_property
 from typing import TYPE_CHECKING
 
 from holdfast.backend import HostedBackend, HostedProcess
@@ -70,7 +71,8 @@ class ExecState:
         self.sandbox_limits = sandbox_limits or SandboxLimits()
         self.webhooks = webhooks
         """Tells the ends of processes to whom their clients have named; None if nobody may be named."""
-        self.places = places or codex_places(backend.info.home)
+        if places is not None:
+            self.places = places
         self.http_room = Room(
             self.http_limits.buffered_total, "bytes of buffered HTTP responses", name="http.buffered_total"
         )
@@ -128,6 +130,11 @@ class ExecState:
         session.valve.open()
         self.sessions.detach(session, self.loop.time())
         self._arm()
+
+    @cached_property
+    def places(self) -> CodexPlaces:
+        """Where Codex's own are.  Not before somebody asks: the facts of the host wait for its sandboxes."""
+        return codex_places(self.backend.info.home)
 
     def shells(self, session: Session) -> ShellSnapshots | None:
         """The shell snapshots of a session; None if it is over, and nobody would end what they leave."""
