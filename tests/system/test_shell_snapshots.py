@@ -6,6 +6,7 @@ import asyncio
 import os
 import shlex
 from collections.abc import AsyncIterator, Iterator
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -146,6 +147,22 @@ async def test_a_terminal_has_it_too(talking: Client, home: Home) -> None:
     words = await said(talking, "p", "echo $FOUND; test -t 0 && echo tty", **home.params(tty=True))
 
     assert words == "it\r\ntty\r\n"
+
+
+def cast_has_ended(cast: Path) -> bool:
+    return '"x"' in cast.read_text()
+
+
+async def test_a_recorded_terminal_has_it_and_only_the_command_is_recorded(
+    talking: Client, home: Home
+) -> None:
+    for name in "pq":
+        cast = home.path / f"{name}.cast"
+        params = home.params(tty=True, record={"path": cast.as_uri()})
+        assert await said(talking, name, "echo $FOUND", **params) == "it\r\n"
+        await eventually(partial(cast_has_ended, cast))
+
+    assert home.reads == 1
 
 
 @pytest.mark.parametrize("profile", ["exit 3", "exec >/dev/null"])

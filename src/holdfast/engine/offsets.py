@@ -44,7 +44,7 @@ class Mark:
     other: int
 
     def of(self, stream: Stream) -> int:
-        """Those of one stream."""
+        """Return the bytes of one stream up to there."""
         return self.stderr if stream is Stream.STDERR else self.other
 
 

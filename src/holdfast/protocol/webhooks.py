@@ -19,7 +19,7 @@ class EndNotice(Shape, kw_only=True):
     """A process has ended."""
 
     delivery_id: str
-    """The same when it is sent again."""
+    """By this a receiver knows a notice that it has had before: it stays when that is sent again."""
     kind: str
     """``exited``, or ``forgotten`` if its session was over and nobody knows how it ended."""
     at_ms: int

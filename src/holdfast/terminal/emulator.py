@@ -354,4 +354,4 @@ And a shape of the cursor that no program can choose: it stands for none.
 _SHAPES = (CursorShape.BAR, CursorShape.BLOCK, CursorShape.UNDERLINE, CursorShape.DEFAULT)
 """By the numbers of the library."""
 _NUMBERS = {CursorShape.BLOCK: 2, CursorShape.UNDERLINE: 4, CursorShape.BAR: 6}
-"""Those of DECSCUSR for a cursor that is steady; one less is one that blinks."""
+"""What DECSCUSR is given for a steady cursor of that shape; one less makes it blink."""

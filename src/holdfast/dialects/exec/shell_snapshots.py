@@ -88,6 +88,7 @@ def _reader(spec: Spec, kind: ShellKind, marker: str) -> Spec:
         stdin=False,
         terms=ProcessTerms(timeout=PATIENCE, output=_OUTPUT, limits=spec.terms.limits),
         note=b"",
+        record=None,
     )
 
 
