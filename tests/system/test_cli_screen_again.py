@@ -119,7 +119,8 @@ def test_after_a_flood_one_screen_is_sent(tmp_path: Path) -> None:
 def test_the_one_who_types_has_the_size() -> None:
     """Two people look at one terminal: it cannot have two sizes."""
     with program_at() as (_, url):
-        started(url, "teller", SIZE_TELLER)
+        # What is typed must not be shown in the midst of what the program says.
+        started(url, "teller", f"import os; os.system('stty -echo'); {SIZE_TELLER}")
         with person_at("attach", "-H", url, "teller", rows=30, cols=90) as one:
             one.expect(b"size 90 30")
             with person_at("attach", "-H", url, "teller", rows=20, cols=70) as other:
